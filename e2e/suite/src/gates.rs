@@ -1,4 +1,4 @@
-//! Waits until a node is closed, or open.
+//! Waits until a node is held, or released.
 
 use std::time::Duration;
 
@@ -23,12 +23,12 @@ pub async fn gated_within(client: &Client, node: &str, key: &str, timeout: Durat
 }
 
 /// Waits until the node has no taint with this key.
-pub async fn eventually_open(client: &Client, node: &str, key: &str) -> Result<()> {
-    opened_within(client, node, key, SOON).await
+pub async fn eventually_released(client: &Client, node: &str, key: &str) -> Result<()> {
+    released_within(client, node, key, SOON).await
 }
 
-/// Like [`eventually_open`], with another timeout.
-pub async fn opened_within(
+/// Like [`eventually_released`], with another timeout.
+pub async fn released_within(
     client: &Client,
     node: &str,
     key: &str,
@@ -49,7 +49,7 @@ pub async fn stays_gated(client: &Client, node: &str, key: &str) -> Result<()> {
 }
 
 /// Checks for a while that the node gets no taint with this key.
-pub async fn stays_open(client: &Client, node: &str, key: &str) -> Result<()> {
+pub async fn stays_released(client: &Client, node: &str, key: &str) -> Result<()> {
     never(&format!("{node} gets {key}"), A_WHILE, async || {
         has_taint(client, node, key).await
     })

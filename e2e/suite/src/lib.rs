@@ -2,7 +2,7 @@
 //! what several of them share.
 //!
 //! ```text
-//! gates     waits until a node is closed, or open
+//! gates     waits until a node is held, or released
 //! kubelet   requests with a kubelet's identity
 //! network   the rule and the nodes of most tests
 //! pages     this repository's pages and their fenced blocks

@@ -1,4 +1,4 @@
-//! A rule that closes nodes until their network is ready, and its nodes.
+//! A rule that gates nodes until their network is ready, and its nodes.
 
 use std::ops::Range;
 
@@ -9,7 +9,7 @@ use nodegate_testbed::changes::set_node_condition;
 use nodegate_testbed::fixtures::{RuleBuilder, node, rule};
 use nodegate_testbed::sights::{count_taints, nodes};
 
-use crate::gates::{eventually_gated, eventually_open};
+use crate::gates::{eventually_gated, eventually_released};
 use crate::rules;
 
 /// The rule's condition.
@@ -77,7 +77,7 @@ pub fn owners(node: &Node) -> Vec<String> {
     keys.filter(|key| key.starts_with(OWNER)).cloned().collect()
 }
 
-/// Checks that the controller works: a rule closes and opens a node of this name, and is deleted.
+/// Checks that the controller works: a rule gates and releases a node of this name, and is deleted.
 pub async fn gates_and_releases(client: &Client, name: &str) -> Result<()> {
     node(name).label("test", name).create(client).await?;
     rule(name, TAINT)
@@ -87,6 +87,6 @@ pub async fn gates_and_releases(client: &Client, name: &str) -> Result<()> {
         .await?;
     eventually_gated(client, name, TAINT).await?;
     set_node_condition(client, name, CONDITION, "True").await?;
-    eventually_open(client, name, TAINT).await?;
+    eventually_released(client, name, TAINT).await?;
     rules::delete(client, name).await
 }

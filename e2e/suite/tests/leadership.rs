@@ -19,7 +19,7 @@ const AT_ONCE: Duration = Duration::from_secs(12);
 const COUNT: usize = 200;
 const ELECTED: [&str; 1] = ["--leader-elect"];
 
-/// A cluster with only closed nodes, the instance that closed them, and another one that waits.
+/// A cluster with only held nodes, the instance that held them, and another one that waits.
 struct Scene {
     cluster: Cluster,
     client: Client,
@@ -191,7 +191,7 @@ async fn flip_all(client: &Client) -> Result<()> {
     Ok(())
 }
 
-/// Waits until the follower leads and all nodes are open, and prints how long that took.
+/// Waits until the follower leads and all nodes are released, and prints how long that took.
 async fn finish(
     how: &str,
     cluster: &Cluster,
@@ -204,7 +204,7 @@ async fn finish(
         "{how}: the follower leads after {:.1} s",
         started.elapsed().as_secs_f64()
     );
-    eventually_eq("all nodes are open", TAKEOVER, 0, async || {
+    eventually_eq("all nodes are released", TAKEOVER, 0, async || {
         count_gated(client).await
     })
     .await?;

@@ -1,4 +1,4 @@
-//! A node joins: it is closed from its registration until its components are ready.
+//! A node joins: it is held from its registration until its components are ready.
 
 use std::path::Path;
 
@@ -18,7 +18,7 @@ use nodegate_testbed::sights::{count_taints, is_ready, node, pods_on};
 use nodegate_testbed::{Witness, eventually, never};
 use serde_json::json;
 
-use crate::scene::{Scene, TAINT, closed, critical_rule};
+use crate::scene::{Scene, TAINT, critical_rule, held};
 
 const WORKLOAD: &str = "shop";
 
@@ -31,12 +31,12 @@ async fn running(scene: &Scene) -> Result<usize> {
     Ok(pods.len())
 }
 
-/// The node was closed in its first state, and opened exactly once.
-fn was_closed_from_the_start(history: &[Node]) -> Result<()> {
-    let closed = history.iter().map(|node| count_taints(node, TAINT) == 1);
-    let mut closed: Vec<bool> = closed.collect();
-    closed.dedup();
-    ensure!(closed == [true, false], "closed: {closed:?}");
+/// The node was gated in its first state, and released exactly once.
+fn was_held_from_the_start(history: &[Node]) -> Result<()> {
+    let held = history.iter().map(|node| count_taints(node, TAINT) == 1);
+    let mut held: Vec<bool> = held.collect();
+    held.dedup();
+    ensure!(held == [true, false], "held: {held:?}");
     Ok(())
 }
 
@@ -49,7 +49,7 @@ async fn joins(scene: &Scene, setup: Setup) -> Result<RealNode> {
     let times = Times::since("the kubelet is started");
     real.start_kubelet()?;
     times
-        .until("it has registered, closed, without a network", async || {
+        .until("it has registered, held, without a network", async || {
             let node = node(client, NAME).await?;
             let conditions = node.status.context("no status")?.conditions;
             let mut conditions = conditions.into_iter().flatten();
@@ -66,24 +66,24 @@ async fn joins(scene: &Scene, setup: Setup) -> Result<RealNode> {
             scene.has_driver().await
         })
         .await?;
-    scene.opens(&times, TAINT).await?;
+    scene.is_released(&times, TAINT).await?;
     times
         .until("the workload runs", async || Ok(running(scene).await? == 2))
         .await?;
-    was_closed_from_the_start(&scene.history(&witness).await?)?;
+    was_held_from_the_start(&scene.history(&witness).await?)?;
     Ok(real)
 }
 
 #[test]
-fn a_node_that_registers_with_the_taint_is_closed_until_its_driver_is_registered() -> Result<()> {
+fn a_node_that_registers_with_the_taint_is_held_until_its_driver_is_registered() -> Result<()> {
     alone(async || {
         let scene = Scene::start(options(), vec![critical_rule().bootstrap_only()]).await?;
-        joins(&scene, closed()).await.map(drop)
+        joins(&scene, held()).await.map(drop)
     })
 }
 
 #[test]
-fn a_node_that_registers_without_a_taint_is_closed_by_the_api_server() -> Result<()> {
+fn a_node_that_registers_without_a_taint_is_gated_by_the_api_server() -> Result<()> {
     alone(async || {
         let scene = Scene::start(options(), vec![critical_rule().bootstrap_only()]).await?;
         for folder in ["birth", "policy"] {
@@ -105,13 +105,13 @@ async fn eventually_known(scene: &Scene) -> Result<()> {
     let file = scene.cluster.folder().join("tried.json");
     std::fs::write(&file, tried.to_string()).context("writing a node")?;
     times
-        .until("it closes nodes", async || {
-            closes_what_is_tried(scene, &file).await
+        .until("it gates nodes", async || {
+            gates_what_is_tried(scene, &file).await
         })
         .await
 }
 
-async fn closes_what_is_tried(scene: &Scene, file: &Path) -> Result<bool> {
+async fn gates_what_is_tried(scene: &Scene, file: &Path) -> Result<bool> {
     let file = file.to_string_lossy();
     let arguments = ["create", "--dry-run=server", "-o", "json", "-f", &file];
     let made = scene.cluster.kubectl(&arguments).await?;
@@ -128,8 +128,7 @@ fn room_is_kept_until_the_pods_of_all_daemon_sets_are_bound_and_not_until_they_a
         let rules = [room, ready].map(RuleBuilder::bootstrap_only);
         let scene = Scene::start(options(), rules.into()).await?;
         let witness = Witness::of_nodes(&scene.client).await?;
-        let mut real =
-            RealNode::prepare(&scene.cluster, closed().taint(ROOM, "NoSchedule")).await?;
+        let mut real = RealNode::prepare(&scene.cluster, held().taint(ROOM, "NoSchedule")).await?;
         let times = Times::since("the kubelet is started");
         real.start_kubelet()?;
         times
@@ -137,8 +136,8 @@ fn room_is_kept_until_the_pods_of_all_daemon_sets_are_bound_and_not_until_they_a
                 Ok(node(&scene.client, NAME).await.is_ok())
             })
             .await?;
-        scene.opens(&times, ROOM).await?;
-        scene.opens(&times, TAINT).await?;
+        scene.is_released(&times, ROOM).await?;
+        scene.is_released(&times, TAINT).await?;
         let history = scene.history(&witness).await?;
         let has = |node: &Node, key| count_taints(node, key) == 1;
         let mut states = history.iter();
@@ -149,10 +148,10 @@ fn room_is_kept_until_the_pods_of_all_daemon_sets_are_bound_and_not_until_they_a
 }
 
 #[test]
-fn a_node_that_is_deleted_and_registers_again_is_closed_again() -> Result<()> {
+fn a_node_that_is_deleted_and_registers_again_is_gated_again() -> Result<()> {
     alone(async || {
         let scene = Scene::start(options(), vec![critical_rule().bootstrap_only()]).await?;
-        let mut real = scene.open_node().await?;
+        let mut real = scene.released_node().await?;
         let first = node(&scene.client, NAME).await?.uid();
         real.go_down()?;
         delete_node(&scene.client, NAME).await?;
@@ -173,8 +172,8 @@ fn a_node_that_is_deleted_and_registers_again_is_closed_again() -> Result<()> {
                 scene.has_driver().await
             })
             .await?;
-        scene.opens(&times, TAINT).await?;
-        was_closed_from_the_start(&scene.history(&witness).await?)
+        scene.is_released(&times, TAINT).await?;
+        was_held_from_the_start(&scene.history(&witness).await?)
     })
 }
 
@@ -182,7 +181,7 @@ fn a_node_that_is_deleted_and_registers_again_is_closed_again() -> Result<()> {
 fn a_static_pod_that_is_critical_is_waited_for() -> Result<()> {
     alone(async || {
         let scene = Scene::start(options(), vec![critical_rule().bootstrap_only()]).await?;
-        let mut real = RealNode::prepare(&scene.cluster, closed()).await?;
+        let mut real = RealNode::prepare(&scene.cluster, held()).await?;
         let folder = components::agent_folder("proxy");
         real.add_static_pod(
             "proxy",
@@ -218,26 +217,28 @@ fn a_static_pod_that_is_critical_is_waited_for() -> Result<()> {
             })
             .await?;
         scene.pod_turns(&times, "csi", true).await?;
-        never("it opens without the static pod", 3 * A_WHILE, async || {
-            Ok(!scene.is_closed(TAINT).await?)
-        })
+        never(
+            "it is released without the static pod",
+            3 * A_WHILE,
+            async || Ok(!scene.is_held(TAINT).await?),
+        )
         .await?;
         set_ready("proxy", true)?;
         let times = Times::since("the static pod is ready");
         scene.pod_turns(&times, "proxy", true).await?;
-        scene.opens(&times, TAINT).await
+        scene.is_released(&times, TAINT).await
     })
 }
 
 #[test]
-fn an_agent_that_is_slow_keeps_the_node_closed_and_pods_away() -> Result<()> {
+fn an_agent_that_is_slow_keeps_the_node_held_and_pods_away() -> Result<()> {
     alone(async || {
         let scene = Scene::start(options(), vec![critical_rule().bootstrap_only()]).await?;
         let agent = daemon_set("kube-system/agent").critical();
         let agent = agent.tolerate_everything().build();
         components::create(&scene.client, &components::agent(agent)?).await?;
         create_workload(&scene.client, WORKLOAD, 1).await?;
-        let _real = RealNode::start(&scene.cluster, closed()).await?;
+        let _real = RealNode::start(&scene.cluster, held()).await?;
         let times = Times::since("the kubelet is started");
         scene.node_turns(&times, "True").await?;
         times
@@ -253,7 +254,7 @@ fn an_agent_that_is_slow_keeps_the_node_closed_and_pods_away() -> Result<()> {
         set_ready("agent", true)?;
         let times = Times::since("the agent is ready");
         scene.pod_turns(&times, "agent", true).await?;
-        scene.opens(&times, TAINT).await?;
+        scene.is_released(&times, TAINT).await?;
         times
             .until(
                 "the workload runs",

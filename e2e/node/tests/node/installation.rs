@@ -72,10 +72,10 @@ impl Installation {
             .await
     }
 
-    /// Waits until the node is open.
-    pub(crate) async fn opens_the_node(&self, times: &Times) -> Result<()> {
+    /// Waits until the node is released.
+    pub(crate) async fn releases_the_node(&self, times: &Times) -> Result<()> {
         times
-            .until("the node is open", async || {
+            .until("the node is released", async || {
                 Ok(!has_taint(&self.client, NAME, TAINT).await?)
             })
             .await

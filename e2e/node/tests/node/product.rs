@@ -1,4 +1,4 @@
-//! Nodegate as shipped (`config/default`, and the chart), with the webhook, as pods on the very node that it has to open.
+//! Nodegate as shipped (`config/default`, and the chart), with the webhook, as pods on the very node that it has to release.
 
 use anyhow::{Result, ensure};
 use kube_realnode::components::{agent, create, create_workload, set_ready};
@@ -13,7 +13,7 @@ use nodegate_testbed::sights::{count_taints, has_taint};
 use nodegate_testbed::{Cluster, Witness};
 
 use crate::installation::Installation;
-use crate::scene::{TAINT, closed, create_critical, critical_rule};
+use crate::scene::{TAINT, create_critical, critical_rule, held};
 
 /// The image of `config/manager` and of the chart, as containerd names it.
 const IMAGE: &str = "docker.io/library/nodegate:0.1.0";
@@ -23,7 +23,7 @@ fn image() -> Result<Image> {
 }
 
 #[test]
-fn the_pods_of_the_installation_open_the_node_that_they_run_on() -> Result<()> {
+fn the_pods_of_the_installation_release_the_node_that_they_run_on() -> Result<()> {
     alone(async || {
         let cluster = Cluster::start(options()).await?;
         let client = cluster.client().await?;
@@ -37,15 +37,15 @@ fn the_pods_of_the_installation_open_the_node_that_they_run_on() -> Result<()> {
         create_critical(&client).await?;
         create_workload(&client, "shop", 1).await?;
 
-        let node = RealNode::start(&cluster, closed().image(image()?)).await?;
+        let node = RealNode::start(&cluster, held().image(image()?)).await?;
         let times = Times::since("the kubelet is started");
         times
-            .until("it has registered, closed", async || {
+            .until("it has registered, held", async || {
                 has_taint(&client, NAME, TAINT).await
             })
             .await?;
         installation.leads(&times).await?;
-        installation.opens_the_node(&times).await?;
+        installation.releases_the_node(&times).await?;
         installation.both_are_ready(&times).await?;
         installation.refuses_conflicts(&times).await?;
         installation.outlives_its_leader(&node).await?;
@@ -55,7 +55,7 @@ fn the_pods_of_the_installation_open_the_node_that_they_run_on() -> Result<()> {
 }
 
 #[test]
-fn the_pods_of_the_chart_do_their_work_on_a_node_that_is_still_closed() -> Result<()> {
+fn the_pods_of_the_chart_run_on_a_node_that_is_still_held() -> Result<()> {
     alone(async || {
         let cluster = Cluster::start(options()).await?;
         let client = cluster.client().await?;
@@ -76,7 +76,7 @@ fn the_pods_of_the_chart_do_their_work_on_a_node_that_is_still_closed() -> Resul
         create(&client, &agent(last.tolerate_everything().build())?).await?;
 
         let witness = Witness::of_nodes(&client).await?;
-        let node = RealNode::start(&cluster, closed().image(image()?)).await?;
+        let node = RealNode::start(&cluster, held().image(image()?)).await?;
         let times = Times::since("the kubelet is started");
         installation.leads(&times).await?;
         installation.both_are_ready(&times).await?;
@@ -94,6 +94,6 @@ fn the_pods_of_the_chart_do_their_work_on_a_node_that_is_still_closed() -> Resul
 
         set_ready("last", true)?;
         let times = Times::since("the last critical pod is ready");
-        installation.opens_the_node(&times).await
+        installation.releases_the_node(&times).await
     })
 }

@@ -13,9 +13,9 @@ use nodegate_testbed::never;
 use nodegate_testbed::sights::{events_on, node};
 use serde_json::json;
 
-use crate::scene::{CRITICAL, Scene, TAINT, closings, critical_rule};
+use crate::scene::{CRITICAL, Scene, TAINT, critical_rule, gatings};
 
-/// The key of a taint that closes nodes again after a reboot.
+/// The key of a taint that gates nodes again after a reboot.
 const AGAIN: &str = "readiness.k8s.io/again";
 
 async fn boot_id(scene: &Scene) -> Result<String> {
@@ -25,7 +25,7 @@ async fn boot_id(scene: &Scene) -> Result<String> {
 }
 
 #[test]
-fn a_reboot_closes_the_node_again_for_the_rule_that_says_so_alone() -> Result<()> {
+fn a_reboot_gates_the_node_again_only_under_the_rule_that_says_so() -> Result<()> {
     alone(async || {
         let again = rule("again", AGAIN)
             .waits_for(CRITICAL)
@@ -33,9 +33,9 @@ fn a_reboot_closes_the_node_again_for_the_rule_that_says_so_alone() -> Result<()
             .nodegate("regateOn", json!(["Reboot"]));
         let once = critical_rule().bootstrap_only();
         let scene = Scene::start(options(), vec![again, once]).await?;
-        let mut real = scene.open_node().await?;
-        let times = Times::since("open for the other rule");
-        scene.opens(&times, AGAIN).await?;
+        let mut real = scene.released_node().await?;
+        let times = Times::since("released for the other rule");
+        scene.is_released(&times, AGAIN).await?;
         times
             .until("both rules are through with it", async || {
                 let node = node(&scene.client, NAME).await?;
@@ -55,8 +55,8 @@ fn a_reboot_closes_the_node_again_for_the_rule_that_says_so_alone() -> Result<()
                 Ok(boot_id(&scene).await? != before)
             })
             .await?;
-        scene.closes(&times, AGAIN).await?;
-        scene.opens(&times, AGAIN).await?;
+        scene.is_gated(&times, AGAIN).await?;
+        scene.is_released(&times, AGAIN).await?;
         // By then the kubelet has removed the driver from the CSINode and added it again.
         never("the driver goes", Duration::from_secs(3), async || {
             Ok(!scene.has_driver().await?)
@@ -66,8 +66,8 @@ fn a_reboot_closes_the_node_again_for_the_rule_that_says_so_alone() -> Result<()
         scene.pod_turns(&times, "csi", true).await?;
         scene.node_turns(&times, "True").await?;
         let history = scene.history(&witness).await?;
-        ensure!(closings(&history, AGAIN) == 1);
-        ensure!(closings(&history, TAINT) == 0);
+        ensure!(gatings(&history, AGAIN) == 1);
+        ensure!(gatings(&history, TAINT) == 0);
         let events = events_on(&scene.client, NAME).await?;
         let rebooted = |reason: &Option<String>| reason.as_deref() == Some("Rebooted");
         ensure!(events.iter().any(|event| rebooted(&event.reason)));

@@ -20,7 +20,7 @@ use nodegate_testbed::sights::{events_about, pods_on};
 use nodegate_testbed::{Cluster, eventually};
 
 use crate::installation::Installation;
-use crate::scene::{closed, create_critical, critical_rule};
+use crate::scene::{create_critical, critical_rule, held};
 
 /// The output of `make test-release`.
 struct Release {
@@ -83,8 +83,8 @@ fn images(pod: &Pod) -> Vec<&str> {
         .collect()
 }
 
-/// Installs the release in this namespace, on a node without its image, and waits until that node is open.
-async fn opens_a_node(
+/// Installs the release in this namespace, on a node without its image, and waits until that node is released.
+async fn releases_a_node(
     namespace: &'static str,
     install: impl AsyncFnOnce(&Cluster, &Release) -> Result<()>,
 ) -> Result<()> {
@@ -101,10 +101,10 @@ async fn opens_a_node(
     .await?;
     create_critical(&client).await?;
 
-    let _node = RealNode::start(&cluster, closed()).await?;
+    let _node = RealNode::start(&cluster, held()).await?;
     let times = Times::since("the kubelet is started");
     installation.leads(&times).await?;
-    installation.opens_the_node(&times).await?;
+    installation.releases_the_node(&times).await?;
     installation.both_are_ready(&times).await?;
 
     let mut pods = pods_on(&client, NAME).await?;
@@ -129,7 +129,7 @@ async fn opens_a_node(
 #[ignore = "make test-release makes what it installs"]
 fn a_release_is_installed_by_helm_and_its_image_is_pulled() -> Result<()> {
     alone(async || {
-        opens_a_node("nodegate-system", async |cluster, release| {
+        releases_a_node("nodegate-system", async |cluster, release| {
             let chart = format!("oci://{}/nodegate/charts/nodegate", release.registry);
             let version = env!("CARGO_PKG_VERSION");
             let from = ["install", "nodegate", &chart, "--version", version];
@@ -145,7 +145,7 @@ fn a_release_is_installed_by_helm_and_its_image_is_pulled() -> Result<()> {
 #[ignore = "make test-release makes what it installs"]
 fn a_release_is_installed_by_kubectl_and_its_image_is_pulled() -> Result<()> {
     alone(async || {
-        opens_a_node(NAMESPACE, async |cluster, release| {
+        releases_a_node(NAMESPACE, async |cluster, release| {
             for manifests in ["crds.yaml", "install.yaml"] {
                 cluster.apply_path(&release.dist.join(manifests)).await?;
             }

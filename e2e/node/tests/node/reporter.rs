@@ -11,7 +11,7 @@ use nodegate_testbed::install::{config, program};
 use nodegate_testbed::sights::node_condition;
 use serde_json::{Value, json};
 
-use crate::scene::{Scene, closed};
+use crate::scene::{Scene, held};
 
 const IMAGE: &str = "realnode.test/nodegate:1";
 const NAMESPACED: &str = "default/checked";
@@ -80,7 +80,7 @@ fn every_kind_of_check_reports_on_a_real_process() -> Result<()> {
 
         let image =
             Image::of(IMAGE, "/nodegate-reporter", &program("nodegate-reporter")?)?.with_pod()?;
-        let setup = closed().taint(TAINT, "NoSchedule").image(image);
+        let setup = held().taint(TAINT, "NoSchedule").image(image);
         let _real = RealNode::start(&scene.cluster, setup).await?;
         let times = Times::since("the kubelet is started");
         for (check, _, of_unready) in &checks {
@@ -91,10 +91,10 @@ fn every_kind_of_check_reports_on_a_real_process() -> Result<()> {
         for (check, ..) in &checks {
             reports(&scene, &times, check, "True").await?;
         }
-        scene.opens(&times, TAINT).await?;
+        scene.is_released(&times, TAINT).await?;
         set_ready("checked", false)?;
         let times = Times::since("the process is not ready any more");
-        scene.closes(&times, TAINT).await
+        scene.is_gated(&times, TAINT).await
     })
 }
 

@@ -1,4 +1,4 @@
-//! What happens to an open node under continuous rules.
+//! What happens to a released node under continuous rules.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use nodegate_testbed::sights::{is_ready, node_condition, pods_on};
 use nodegate_testbed::{Options, Witness};
 use serde_json::json;
 
-use crate::scene::{CRITICAL, Scene, TAINT, closings, critical_rule};
+use crate::scene::{CRITICAL, Scene, TAINT, critical_rule, gatings};
 
 /// The key of the taint of a rule with a grace period.
 const PATIENT: &str = "readiness.k8s.io/patient";
@@ -35,10 +35,10 @@ fn restarts(pod: &Pod) -> i32 {
 }
 
 #[test]
-fn a_network_that_dies_closes_the_node_until_it_is_back() -> Result<()> {
+fn a_network_that_dies_holds_the_node_until_it_is_back() -> Result<()> {
     alone(async || {
         let scene = Scene::start(options(), vec![critical_rule(), patient()]).await?;
-        let node = scene.open_node().await?;
+        let node = scene.released_node().await?;
         // The kubelet's first restart is immediate, which may be too fast for the pod to become not Ready.
         let times = Times::since("the network's process is killed");
         node.kill(NETWORK)?;
@@ -51,37 +51,37 @@ fn a_network_that_dies_closes_the_node_until_it_is_back() -> Result<()> {
         let times = Times::since("it is killed again");
         node.kill(NETWORK)?;
         scene.pod_turns(&times, "cni", false).await?;
-        scene.closes(&times, TAINT).await?;
+        scene.is_gated(&times, TAINT).await?;
         scene.pod_turns(&times, "cni", true).await?;
-        scene.opens(&times, TAINT).await?;
-        ensure!(!scene.is_closed(PATIENT).await?);
+        scene.is_released(&times, TAINT).await?;
+        ensure!(!scene.is_held(PATIENT).await?);
         Ok(())
     })
 }
 
 #[test]
-fn a_network_that_is_taken_away_turns_the_node_not_ready_and_closes_it() -> Result<()> {
+fn a_network_that_is_removed_turns_the_node_not_ready_and_gates_it() -> Result<()> {
     alone(async || {
         let ready = rule("ready", "readiness.k8s.io/ready").waits_for("Ready");
         let scene = Scene::start(options(), vec![critical_rule(), ready]).await?;
-        let node = scene.open_node().await?;
+        let node = scene.released_node().await?;
         let times = Times::since("the network's configuration is removed");
         node.remove_network()?;
         scene.node_turns(&times, "False").await?;
-        scene.closes(&times, "readiness.k8s.io/ready").await?;
+        scene.is_gated(&times, "readiness.k8s.io/ready").await?;
         // The start of a pod installs it.
         node.kill(NETWORK)?;
         let times = Times::since("the network's pod is killed");
         scene.node_turns(&times, "True").await?;
-        scene.opens(&times, "readiness.k8s.io/ready").await
+        scene.is_released(&times, "readiness.k8s.io/ready").await
     })
 }
 
 #[test]
-fn a_kubelet_that_restarts_closes_the_node_for_a_moment_at_most() -> Result<()> {
+fn a_kubelet_that_restarts_gates_the_node_for_a_moment_at_most() -> Result<()> {
     alone(async || {
         let scene = Scene::start(options(), vec![critical_rule(), patient()]).await?;
-        let mut node = scene.open_node().await?;
+        let mut node = scene.released_node().await?;
         let witness = Witness::of_nodes(&scene.client).await?;
         let beat = async || {
             let ready = node_condition(&scene.client, NAME, "Ready").await?;
@@ -97,35 +97,35 @@ fn a_kubelet_that_restarts_closes_the_node_for_a_moment_at_most() -> Result<()> 
                 .await?;
             // Probes run a moment later.
             tokio::time::sleep(Duration::from_secs(3)).await;
-            scene.opens(&times, TAINT).await?;
+            scene.is_released(&times, TAINT).await?;
         }
         let history = scene.history(&witness).await?;
         println!(
-            "          closed {} times by the rule without a grace period",
-            closings(&history, TAINT)
+            "          gated {} times by the rule without a grace period",
+            gatings(&history, TAINT)
         );
-        let closed = closings(&history, PATIENT);
-        ensure!(closed == 0, "closed {closed} times by the patient rule");
+        let held = gatings(&history, PATIENT);
+        ensure!(held == 0, "gated {held} times by the patient rule");
         Ok(())
     })
 }
 
 #[test]
-fn a_kubelet_that_freezes_closes_the_node_until_it_thaws() -> Result<()> {
+fn a_kubelet_that_freezes_gates_the_node_until_it_thaws() -> Result<()> {
     alone(async || {
         let options = Options {
             grace_period: Some(GRACE_PERIOD),
             ..options()
         };
         let scene = Scene::start(options, vec![critical_rule()]).await?;
-        let node = scene.open_node().await?;
+        let node = scene.released_node().await?;
         let times = Times::since("the kubelet is frozen");
         node.kubelet()?.pause()?;
         scene.node_turns(&times, "Unknown").await?;
-        scene.closes(&times, TAINT).await?;
+        scene.is_gated(&times, TAINT).await?;
         let times = Times::since("it thaws");
         node.kubelet()?.resume()?;
         scene.node_turns(&times, "True").await?;
-        scene.opens(&times, TAINT).await
+        scene.is_released(&times, TAINT).await
     })
 }

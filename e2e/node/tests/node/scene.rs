@@ -53,32 +53,32 @@ impl Scene {
         })
     }
 
-    /// An open node that registered with the taint of the rules.
-    pub(crate) async fn open_node(&self) -> Result<RealNode> {
-        let node = RealNode::start(&self.cluster, closed()).await?;
+    /// A released node that registered with the taint of the rules.
+    pub(crate) async fn released_node(&self) -> Result<RealNode> {
+        let node = RealNode::start(&self.cluster, held()).await?;
         let times = Times::since("the kubelet is started");
         times
-            .until("it has registered, closed", async || {
-                self.is_closed(TAINT).await
+            .until("it has registered, held", async || {
+                self.is_held(TAINT).await
             })
             .await?;
-        self.opens(&times, TAINT).await?;
+        self.is_released(&times, TAINT).await?;
         Ok(node)
     }
 
-    pub(crate) async fn is_closed(&self, key: &str) -> Result<bool> {
+    pub(crate) async fn is_held(&self, key: &str) -> Result<bool> {
         has_taint(&self.client, NAME, key).await
     }
 
-    pub(crate) async fn closes(&self, times: &Times, key: &str) -> Result<()> {
-        let what = format!("closed: {key}");
-        times.until(&what, async || self.is_closed(key).await).await
+    pub(crate) async fn is_gated(&self, times: &Times, key: &str) -> Result<()> {
+        let what = format!("held: {key}");
+        times.until(&what, async || self.is_held(key).await).await
     }
 
-    pub(crate) async fn opens(&self, times: &Times, key: &str) -> Result<()> {
-        let what = format!("open: {key}");
+    pub(crate) async fn is_released(&self, times: &Times, key: &str) -> Result<()> {
+        let what = format!("released: {key}");
         times
-            .until(&what, async || Ok(!self.is_closed(key).await?))
+            .until(&what, async || Ok(!self.is_held(key).await?))
             .await
     }
 
@@ -130,15 +130,15 @@ pub(crate) async fn create_critical(client: &Client) -> Result<()> {
 }
 
 /// A node that registers with the taint of the rules.
-pub(crate) fn closed() -> Setup {
+pub(crate) fn held() -> Setup {
     Setup::default().taint(TAINT, "NoSchedule")
 }
 
-/// How often a node went from open to closed.
-pub(crate) fn closings(history: &[Node], key: &str) -> usize {
-    let closed: Vec<bool> = history
+/// How often a node was gated.
+pub(crate) fn gatings(history: &[Node], key: &str) -> usize {
+    let held: Vec<bool> = history
         .iter()
         .map(|node| nodegate_testbed::sights::count_taints(node, key) > 0)
         .collect();
-    closed.windows(2).filter(|two| !two[0] && two[1]).count()
+    held.windows(2).filter(|two| !two[0] && two[1]).count()
 }

@@ -78,7 +78,7 @@ fn gpu_pod() -> Value {
 }
 
 #[test]
-fn a_node_for_gpus_opens_step_by_step_with_the_excerpts_of_your_stack() -> Result<()> {
+fn a_gpu_node_is_released_step_by_step_with_the_excerpts_of_your_stack() -> Result<()> {
     alone(async || {
         let scene = Scene::bare(options()).await?;
         let rules = example("your-stack").join("rules.yaml");
@@ -102,16 +102,14 @@ fn a_node_for_gpus_opens_step_by_step_with_the_excerpts_of_your_stack() -> Resul
         let _node = RealNode::start(&scene.cluster, setup).await?;
         let times = Times::since("the kubelet is started");
         times
-            .until("it has registered, closed", async || {
-                scene.is_closed(GPU).await
-            })
+            .until("it has registered, held", async || scene.is_held(GPU).await)
             .await?;
-        scene.opens(&times, NETWORK).await?;
-        scene.opens(&times, STORAGE).await?;
+        scene.is_released(&times, NETWORK).await?;
+        scene.is_released(&times, STORAGE).await?;
         set_ready(WORKER, true)?;
         scene.pod_turns(&times, WORKER, true).await?;
-        never("it opens without GPUs", A_WHILE, async || {
-            Ok(!scene.is_closed(GPU).await?)
+        never("it is released without GPUs", A_WHILE, async || {
+            Ok(!scene.is_held(GPU).await?)
         })
         .await?;
         let label = "nvidia.com/gpu.deploy.device-plugin=true";
@@ -121,7 +119,7 @@ fn a_node_for_gpus_opens_step_by_step_with_the_excerpts_of_your_stack() -> Resul
             .await?;
         let times = Times::since("the operator has labelled the node");
         scene.pod_turns(&times, "nvidia", true).await?;
-        scene.opens(&times, GPU).await?;
+        scene.is_released(&times, GPU).await?;
         times
             .until("a pod runs with a GPU", async || {
                 let pods = pods_on(&scene.client, NAME).await?;
@@ -133,7 +131,7 @@ fn a_node_for_gpus_opens_step_by_step_with_the_excerpts_of_your_stack() -> Resul
 }
 
 #[test]
-fn a_problem_that_node_problem_detector_finds_closes_the_node_until_it_is_over() -> Result<()> {
+fn a_problem_that_node_problem_detector_finds_holds_the_node_until_it_is_over() -> Result<()> {
     alone(async || {
         let healthy = json!([{"type": "KernelDeadlock", "requiredStatus": "False"}]);
         let kernel = rule("kernel", KERNEL).spec("conditions", healthy);
@@ -159,8 +157,8 @@ fn a_problem_that_node_problem_detector_finds_closes_the_node_until_it_is_over()
         let node = RealNode::start(&scene.cluster, setup).await?;
         let times = Times::since("the kubelet is started");
         times
-            .until("it has registered, closed", async || {
-                scene.is_closed(KERNEL).await
+            .until("it has registered, held", async || {
+                scene.is_held(KERNEL).await
             })
             .await?;
         times
@@ -169,7 +167,7 @@ fn a_problem_that_node_problem_detector_finds_closes_the_node_until_it_is_over()
                 async || Ok(problem().await?.as_deref() == Some("False")),
             )
             .await?;
-        scene.opens(&times, KERNEL).await?;
+        scene.is_released(&times, KERNEL).await?;
 
         let times = Times::since("the kernel's log speaks of a problem");
         log_of_kernel("INFO: task docker:4711 blocked for more than 120 seconds.")?;
@@ -178,11 +176,11 @@ fn a_problem_that_node_problem_detector_finds_closes_the_node_until_it_is_over()
                 Ok(problem().await?.as_deref() == Some("True"))
             })
             .await?;
-        scene.closes(&times, KERNEL).await?;
+        scene.is_gated(&times, KERNEL).await?;
 
         // Its condition stays until it restarts.
         let times = Times::since("Node Problem Detector is killed, the problem being over");
         node.kill(DETECTOR)?;
-        scene.opens(&times, KERNEL).await
+        scene.is_released(&times, KERNEL).await
     })
 }

@@ -13,7 +13,7 @@ fn born(name: &str) -> NodeBuilder {
 }
 
 #[tokio::test]
-async fn no_node_is_closed_at_birth_while_all_rules_are_suspended() -> Result<()> {
+async fn no_node_is_held_at_birth_while_all_rules_are_suspended() -> Result<()> {
     let cluster = Cluster::start(Options::api_only()).await?;
     if !install(&cluster).await? {
         return Ok(());
@@ -26,7 +26,7 @@ async fn no_node_is_closed_at_birth_while_all_rules_are_suspended() -> Result<()
     }
     let gated = async || Ok(keys(&tried(&client, born("nobody")).await?).len());
     eventually_eq("the API server knows the rules", SOON, 2, gated).await?;
-    for (annotation, closed) in [
+    for (annotation, held) in [
         ("nodegate.dev/suspend-all=true", 0),
         ("nodegate.dev/suspend-all-", 2),
     ] {
@@ -39,7 +39,7 @@ async fn no_node_is_closed_at_birth_while_all_rules_are_suspended() -> Result<()
             annotation,
         ];
         cluster.kubectl(&annotate).await?;
-        eventually_eq(annotation, SOON, closed, gated).await?;
+        eventually_eq(annotation, SOON, held, gated).await?;
     }
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! Nodes that the API server closes at creation, by the policy of `config/birth`: which rules apply to which nodes, and how the
+//! Nodes that the API server gates at creation, by the policy of `config/birth`: which rules apply to which nodes, and how the
 //! controller treats such a node.
 
 mod controller;

@@ -250,8 +250,8 @@ async fn a_kubelet_registers_its_node_and_finds_it_closed() -> Result<()> {
     let kubelet = kubelet(CLUSTER.get().await?, "kubelet").await?;
     labelled("kubelet", "kubelet").create(&kubelet).await?;
     let node = Api::<Node>::all(client).get("kubelet").await?;
-    let closed: Vec<_> = keys(&node).into_iter().collect();
-    assert_eq!(closed, ["kubelet", "kubelet-last"]);
+    let held: Vec<_> = keys(&node).into_iter().collect();
+    assert_eq!(held, ["kubelet", "kubelet-last"]);
     assert_eq!(owners(&node).len(), 2);
     Ok(())
 }
@@ -321,8 +321,8 @@ async fn a_rule_that_cannot_be_used_keeps_no_node_from_joining() -> Result<()> {
     }
     all_are_known(&client, "lax").await?;
     let node = labelled("lax", "lax").create(&client).await?;
-    let closed: Vec<_> = keys(&node).into_iter().collect();
-    assert_eq!(closed, ["lax-last"]);
+    let held: Vec<_> = keys(&node).into_iter().collect();
+    assert_eq!(held, ["lax-last"]);
 
     // Without its definition there are no rules, and nodes join.
     cluster

@@ -1,5 +1,5 @@
 //! README's first rule, as a dry run on a cluster without the `DaemonSet` that it names: everything says so before a node stays
-//! closed for it.
+//! held for it.
 
 use std::path::Path;
 

@@ -1,5 +1,5 @@
 //! The cluster of these tests. Its two nodes get their pod network from a `DaemonSet`. On the first node the image cannot be
-//! pulled: the node is held, and a pod that can only run there is pending. The second node is open.
+//! pulled: the node is held, and a pod that can only run there is pending. The second node is released.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use anyhow::Result;
 use k8s_openapi::api::core::v1::Pod;
 use kube::Api;
 use nodegate_suite::SOON;
-use nodegate_suite::gates::{eventually_gated, eventually_open};
+use nodegate_suite::gates::{eventually_gated, eventually_released};
 use nodegate_testbed::changes::{break_image, set_node_condition, set_pod_ready};
 use nodegate_testbed::fixtures::{self, NodeBuilder};
 use nodegate_testbed::sights::{self, has_taint, running_pod};
@@ -65,7 +65,7 @@ async fn make() -> Result<World> {
     // Starts are listed by their duration: the held node must be the later one.
     for name in [OPEN, HELD] {
         set_node_condition(&client, name, STORAGE, "True").await?;
-        eventually_open(&client, name, STORAGE_TAINT).await?;
+        eventually_released(&client, name, STORAGE_TAINT).await?;
         tokio::time::sleep(Duration::from_secs(1)).await;
     }
     let network = fixtures::daemon_set("default/cni").node_selector("pool", "workers");
@@ -77,7 +77,7 @@ async fn make() -> Result<World> {
     // Keeps the order of durations the same in each run.
     tokio::time::sleep(Duration::from_secs(1)).await;
     set_pod_ready(&client, "default", &other, true).await?;
-    eventually_open(&client, OPEN, TAINT).await?;
+    eventually_released(&client, OPEN, TAINT).await?;
     eventually_gated(&client, HELD, TAINT).await?;
     cluster
         .apply(&format!(

@@ -2,7 +2,7 @@
 
 use anyhow::{Result, bail};
 use kube::Client;
-use nodegate_suite::gates::{eventually_gated, eventually_open, stays_gated, stays_open};
+use nodegate_suite::gates::{eventually_gated, eventually_released, stays_gated, stays_released};
 use nodegate_suite::rules::eventually_says;
 use nodegate_testbed::changes::{delete_rule, patch_rule};
 use nodegate_testbed::{Cluster, Controller, Options, fixtures};
@@ -74,7 +74,7 @@ impl Try<'_> {
                     .await?;
                 stays_gated(self.client, &self.node("a"), &self.key).await?;
                 self.untaint("b").await?;
-                stays_open(self.client, &self.node("b"), &self.key).await
+                stays_released(self.client, &self.node("b"), &self.key).await
             }
             "dry-run" => {
                 self.patch(json!({"dryRun": true})).await?;
@@ -84,7 +84,7 @@ impl Try<'_> {
                 self.brake(true).await?;
                 stays_gated(self.client, &self.node("a"), &self.key).await?;
                 self.untaint("b").await?;
-                stays_open(self.client, &self.node("b"), &self.key).await?;
+                stays_released(self.client, &self.node("b"), &self.key).await?;
                 self.brake(false).await?;
                 eventually_gated(self.client, &self.node("b"), &self.key).await
             }
@@ -96,7 +96,7 @@ impl Try<'_> {
                 }
                 let resumed = json!({"suspend": false, "existingNodes": "Leave"});
                 self.patch(json!({"nodegate": resumed})).await?;
-                stays_open(self.client, &self.node("a"), &self.key).await?;
+                stays_released(self.client, &self.node("a"), &self.key).await?;
                 self.joins("new").await?;
                 eventually_gated(self.client, &self.node("new"), &self.key).await
             }
@@ -112,7 +112,7 @@ impl Try<'_> {
     async fn deleted(&self) -> Result<()> {
         delete_rule(self.client, self.name).await?;
         for node in NODES {
-            eventually_open(self.client, &self.node(node), &self.key).await?;
+            eventually_released(self.client, &self.node(node), &self.key).await?;
         }
         Ok(())
     }

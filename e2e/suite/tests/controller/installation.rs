@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use nodegate_suite::SOON;
-use nodegate_suite::gates::{eventually_gated, eventually_open};
+use nodegate_suite::gates::{eventually_gated, eventually_released};
 use nodegate_suite::network::{CONDITION, TAINT, gates_and_releases};
 use nodegate_suite::rules::eventually_gone;
 use nodegate_testbed::changes::delete_rule;
@@ -28,24 +28,24 @@ async fn a_crd_may_go_and_come_back_and_without_one_it_says_what_to_install() ->
     let cluster = Cluster::start(Options::api_only()).await?;
     let client = cluster.client().await?;
     let mut controller = Controller::start(&cluster, &[]).await?;
-    node("closed").create(&client).await?;
+    node("held").create(&client).await?;
     rule("network", TAINT)
         .waits_for(CONDITION)
         .create(&client)
         .await?;
-    eventually_gated(&client, "closed", TAINT).await?;
+    eventually_gated(&client, "held", TAINT).await?;
     cluster.idles();
     let crd = "nodereadinessrules.readiness.node.x-k8s.io";
     let delete = ["delete", "crd", crd];
     cluster.kubectl(&delete).await?;
-    eventually_open(&client, "closed", TAINT).await?;
+    eventually_released(&client, "held", TAINT).await?;
     let remedy = "kubectl apply -k config/crd";
     eventually("it is said", SOON, async || {
         Ok(controller.log().contains(remedy))
     })
     .await?;
     cluster.install_crd().await?;
-    gates_and_releases(&client, "closed-again").await?;
+    gates_and_releases(&client, "held-again").await?;
     ensure!(controller.exited()?.is_none(), "it had to be restarted");
     controller.stop().await?;
 

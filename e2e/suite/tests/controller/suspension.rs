@@ -134,7 +134,7 @@ async fn held_by_the_brake(cluster: &Cluster) -> Result<()> {
     sleep(BRAKE).await;
     set_node_condition(&client, "a", CONDITION, "True").await?;
     // Longer than a renewal of the lease, which keeps the annotation.
-    never("the node is opened", 2 * BRAKE, async || {
+    never("the node is released", 2 * BRAKE, async || {
         Ok(!has_taint(&client, "a", TAINT).await?)
     })
     .await?;
@@ -169,6 +169,6 @@ async fn a_flag_suspends_all_rules() -> Result<()> {
     network_rule("network").create(&client).await?;
     create_node(&client, "a", "False").await?;
     eventually_says(&client, "network", "Suspended", "True").await?;
-    ensure!(!has_taint(&client, "a", TAINT).await?, "it was closed");
+    ensure!(!has_taint(&client, "a", TAINT).await?, "it was gated");
     Ok(())
 }

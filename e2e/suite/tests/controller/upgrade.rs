@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use kube::{Client, ResourceExt};
 use nodegate_suite::SOON;
-use nodegate_suite::gates::{eventually_gated, eventually_open};
+use nodegate_suite::gates::{eventually_gated, eventually_released};
 use nodegate_testbed::changes::set_node_condition;
 use nodegate_testbed::fixtures::{node, rule, rules};
 use nodegate_testbed::install::{CRD, repository};
@@ -24,7 +24,7 @@ const RULES: [&str; 2] = ["network", "agent"];
 
 /// The nodes, with the statuses of both conditions.
 const NODES: [(&str, [&str; 2]); 3] = [
-    ("open", ["True", "True"]),
+    ("released", ["True", "True"]),
     ("held-by-network", ["False", "True"]),
     ("held-by-agent", ["True", "False"]),
 ];
@@ -64,7 +64,7 @@ async fn an_earlier_version_is_upgraded_and_rolled_back() -> Result<()> {
     eventually("all is on record", SOON, async || {
         let kept = kept(&client).await?;
         let is_owned = |node: &str| kept[node].to_string().contains("/taint-added-by-");
-        Ok(["open", "held-by-agent"]
+        Ok(["released", "held-by-agent"]
             .iter()
             .all(|node| completed(&kept[*node]))
             && ["held-by-network", "held-by-agent"]
@@ -106,7 +106,7 @@ async fn works(client: &Client, name: &str) -> Result<()> {
     joining.create(client).await?;
     eventually_gated(client, name, NETWORK).await?;
     set_node_condition(client, name, NETWORK_READY, "True").await?;
-    eventually_open(client, name, NETWORK).await
+    eventually_released(client, name, NETWORK).await
 }
 
 async fn kept(client: &Client) -> Result<Kept> {

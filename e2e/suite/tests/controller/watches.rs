@@ -31,7 +31,7 @@ struct Scene {
 }
 
 impl Scene {
-    /// A node that is not ready, a rule that closes it, another one that waits for a class, and a relay.
+    /// A node that is not ready, a rule that gates it, another one that waits for a class, and a relay.
     async fn set() -> Result<Self> {
         let cluster = Cluster::start(Options::api_only()).await?;
         let client = cluster.client().await?;
@@ -51,7 +51,7 @@ impl Scene {
         })
     }
 
-    /// A controller behind the relay, which has closed the node.
+    /// A controller behind the relay, which has gated the node.
     async fn start(&self) -> Result<Controller> {
         let controller = Controller::spawn_behind(&self.relay, &self.cluster, &[]).await?;
         let controller = controller.once_ready().await?;

@@ -79,7 +79,7 @@ async fn beside_the_node_lifecycle_controller_each_keeps_its_taints() -> Result<
         .await?;
     pod("workload").create(&client).await?;
 
-    // This kubelet never becomes Ready: the node's gate opens, and the lifecycle controller's taints stay.
+    // This kubelet never becomes Ready: the node is released, and the lifecycle controller's taints stay.
     registering("broken").create(&client).await?;
     let broken = async || Ok(keys(taints(&client, "broken").await?));
     let born = set(&[(NOT_READY, NO_SCHEDULE)]);
@@ -109,13 +109,16 @@ async fn beside_the_node_lifecycle_controller_each_keeps_its_taints() -> Result<
                     .iter()
                     .filter(|pod| is_ready(pod))
                     .count();
-                assert!(ready >= 2, "node {name} was opened with {ready} Ready pods");
+                assert!(
+                    ready >= 2,
+                    "node {name} was released with {ready} Ready pods"
+                );
             }
         }
         Ok(gated)
     };
-    let open = vec![(false, false); NODES];
-    eventually_eq("gates and not-ready taints", SOON, open, gated).await?;
+    let released = vec![(false, false); NODES];
+    eventually_eq("gates and not-ready taints", SOON, released, gated).await?;
     let pods: Api<Pod> = Api::default_namespaced(client.clone());
     eventually("the workload is bound to one of them", SOON, async || {
         let node = pods

@@ -6,7 +6,7 @@ use k8s_openapi::api::core::v1::Pod;
 use kube::api::{Patch, PatchParams};
 use kube::{Api, ResourceExt};
 use nodegate_suite::SOON;
-use nodegate_suite::gates::{eventually_gated, eventually_open, stays_gated, stays_open};
+use nodegate_suite::gates::{eventually_gated, eventually_released, stays_gated, stays_released};
 use nodegate_testbed::changes::{delete_pod, set_pod_ready};
 use nodegate_testbed::fixtures::{daemon_set, node, rule};
 use nodegate_testbed::sights::{self, pods_on, running_pod};
@@ -51,7 +51,7 @@ async fn an_update_of_a_daemon_set_gates_a_node_again_where_the_rule_says_so() -
         set_pod_ready(&client, NAMESPACE, &pod, ready).await
     };
     set_ready(true).await?;
-    eventually_open(&client, NAME, TAINT).await?;
+    eventually_released(&client, NAME, TAINT).await?;
     let record = async || {
         let node = sights::node(&client, NAME).await?;
         let mut annotations = node.annotations().iter();
@@ -69,7 +69,7 @@ async fn an_update_of_a_daemon_set_gates_a_node_again_where_the_rule_says_so() -
         bail!("one pod");
     };
     delete_pod(&client, NAMESPACE, &pod.name_any()).await?;
-    stays_open(&client, NAME, TAINT).await?;
+    stays_released(&client, NAME, TAINT).await?;
     set_ready(true).await?;
 
     let update = json!({"spec": {"template": {"metadata": {"annotations": {"version": "2"}}}}});
@@ -85,7 +85,7 @@ async fn an_update_of_a_daemon_set_gates_a_node_again_where_the_rule_says_so() -
     .await?;
     stays_gated(&client, NAME, TAINT).await?;
     set_ready(true).await?;
-    eventually_open(&client, NAME, TAINT).await?;
+    eventually_released(&client, NAME, TAINT).await?;
     assert_ne!(record().await?, first);
     Ok(())
 }

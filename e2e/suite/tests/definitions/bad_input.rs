@@ -23,8 +23,8 @@ const PERMISSIVE: &str = include_str!("../fixtures/permissive-crd.yaml");
 async fn rules_work_under_the_upstream_projects_definition() -> Result<()> {
     let cluster = cluster_with_crd(UPSTREAM).await?;
     let client = cluster.client().await?;
-    node("closed").create(&client).await?;
-    node("open")
+    node("held").create(&client).await?;
+    node("released")
         .condition(CONDITION, "True")
         .create(&client)
         .await?;
@@ -41,17 +41,17 @@ async fn rules_work_under_the_upstream_projects_definition() -> Result<()> {
         .dry_run()
         .create(&client)
         .await?;
-    has(&client, "closed", [true, true]).await?;
-    has(&client, "open", [false, false]).await?;
+    has(&client, "held", [true, true]).await?;
+    has(&client, "released", [false, false]).await?;
     let completed = format!(
         "readiness.k8s.io/bootstrap-completed-{}",
         uid(&client, "bootstrap").await?
     );
     eventually(
-        "the bootstrap of the open node is on record",
+        "the bootstrap of the released node is on record",
         SOON,
         async || {
-            Ok(read_node(&client, "open")
+            Ok(read_node(&client, "released")
                 .await?
                 .annotations()
                 .contains_key(&completed))
@@ -71,8 +71,11 @@ async fn rules_work_under_the_upstream_projects_definition() -> Result<()> {
         anyhow::Ok(json!([status["appliedNodes"], nodes]))
     };
     let expected = json!([
-        ["closed", "open"],
-        [["closed", "Unknown", "Present"], ["open", "True", "Absent"]],
+        ["held", "released"],
+        [
+            ["held", "Unknown", "Present"],
+            ["released", "True", "Absent"]
+        ],
     ]);
     for rule in ["continuous", "bootstrap"] {
         eventually_eq(rule, SOON, expected.clone(), async || found(rule).await).await?;
@@ -108,17 +111,17 @@ async fn rules_work_under_the_upstream_projects_definition() -> Result<()> {
     // The dry run ends while the conditions are met.
     patch_rule(&client, "dry", &json!({"spec": {"dryRun": false}})).await?;
     eventually("the dry run is in force", SOON, async || {
-        has_taint(&client, "closed", "readiness.k8s.io/dry").await
+        has_taint(&client, "held", "readiness.k8s.io/dry").await
     })
     .await?;
-    set_node_condition(&client, "closed", CONDITION, "True").await?;
-    has(&client, "closed", [false, false]).await?;
-    set_node_condition(&client, "closed", CONDITION, "False").await?;
-    has(&client, "closed", [true, false]).await?;
+    set_node_condition(&client, "held", CONDITION, "True").await?;
+    has(&client, "held", [false, false]).await?;
+    set_node_condition(&client, "held", CONDITION, "False").await?;
+    has(&client, "held", [true, false]).await?;
     for name in names {
         delete(&client, name).await?;
     }
-    has(&client, "closed", [false, false]).await?;
+    has(&client, "held", [false, false]).await?;
     drop(controller);
     Ok(())
 }
@@ -127,8 +130,8 @@ async fn rules_work_under_the_upstream_projects_definition() -> Result<()> {
 async fn rules_that_cannot_be_used_are_turned_down_and_others_go_on() -> Result<()> {
     let cluster = cluster_with_crd(PERMISSIVE).await?;
     let client = cluster.client().await?;
-    node("closed").create(&client).await?;
-    node("open")
+    node("held").create(&client).await?;
+    node("released")
         .condition(CONDITION, "True")
         .create(&client)
         .await?;
@@ -143,7 +146,7 @@ async fn rules_that_cannot_be_used_are_turned_down_and_others_go_on() -> Result<
         rule.clone().create(&client).await?;
     }
     network_rule("good").create(&client).await?;
-    has(&client, "closed", [true, false]).await?;
+    has(&client, "held", [true, false]).await?;
     for (_, name, words) in &bad {
         is_turned_down(&client, name, words)
             .await
@@ -155,7 +158,7 @@ async fn rules_that_cannot_be_used_are_turned_down_and_others_go_on() -> Result<
     }
     let names: Vec<&str> = bad.iter().map(|(_, name, _)| *name).collect();
     unchanged(&client, &names, Duration::from_secs(3)).await?;
-    for name in ["closed", "open"] {
+    for name in ["held", "released"] {
         ensure!(
             !has_taint(&client, name, "readiness.k8s.io/bad").await?,
             "{name}"
@@ -164,15 +167,15 @@ async fn rules_that_cannot_be_used_are_turned_down_and_others_go_on() -> Result<
     }
 
     // Other rules continue.
-    set_node_condition(&client, "closed", CONDITION, "True").await?;
-    has(&client, "closed", [false, false]).await?;
-    set_node_condition(&client, "closed", CONDITION, "False").await?;
-    has(&client, "closed", [true, false]).await?;
+    set_node_condition(&client, "held", CONDITION, "True").await?;
+    has(&client, "held", [false, false]).await?;
+    set_node_condition(&client, "held", CONDITION, "False").await?;
+    has(&client, "held", [true, false]).await?;
 
     // A working rule becomes invalid: it keeps its taints until it is fixed or deleted.
     patch_rule(&client, "good", &json!({"spec": {"conditions": "no"}})).await?;
     eventually_says(&client, "good", "Accepted", "False").await?;
-    ensure!(has_taint(&client, "closed", TAINT).await?);
+    ensure!(has_taint(&client, "held", TAINT).await?);
     let conditions = json!([{"type": CONDITION, "requiredStatus": "True"}]);
     patch_rule(
         &client,
@@ -190,7 +193,7 @@ async fn rules_that_cannot_be_used_are_turned_down_and_others_go_on() -> Result<
     {
         delete(&client, name).await?;
     }
-    has(&client, "closed", [false, false]).await?;
+    has(&client, "held", [false, false]).await?;
     // Others must remove their own finalizers.
     delete_rule(&client, "kept").await?;
     never("it goes", Duration::from_secs(1), async || {

@@ -146,14 +146,14 @@ async fn nodegate_takes_over_and_hands_back_without_a_taint_that_flaps() -> Resu
     unchanged(&client, &witness, &before).await?;
     cluster.idles();
 
-    // Nodegate is in charge: it opens and closes nodes.
+    // Nodegate is in charge: it gates and releases nodes.
     set_node_condition(&client, &name(2), NETWORK_READY, "True").await?;
     set_node_condition(&client, &name(0), AGENT_READY, "False").await?;
-    let opened = async || anyhow::Ok(!has_taint(&client, &name(2), NETWORK).await?);
-    eventually("a node is released", SOON, opened).await?;
-    let closed = async || has_taint(&client, &name(0), AGENT).await;
-    eventually("a node is gated", SOON, closed).await?;
-    // The rules own the adopted taints, except for the opened node's, plus the new one.
+    let is_released = async || anyhow::Ok(!has_taint(&client, &name(2), NETWORK).await?);
+    eventually("a node is released", SOON, is_released).await?;
+    let is_gated = async || has_taint(&client, &name(0), AGENT).await;
+    eventually("a node is gated", SOON, is_gated).await?;
+    // The rules own the adopted taints, except for the released node's, plus the new one.
     eventually_eq("owned taints", SOON, 3 * held, async || {
         count_annotated_with_prefix(&client, OWNED).await
     })
@@ -383,7 +383,7 @@ async fn is_as_upstream_wants_it(client: &Client, uid: &str) -> Result<()> {
             "{evaluation}"
         );
     }
-    // No open node would be closed again: each completed bootstrap is on record by UID or by name.
+    // No released node would be held again: each completed bootstrap is on record by UID or by name.
     for node in nodes(client).await? {
         let annotations = node.annotations();
         let completed = [uid, "network"]

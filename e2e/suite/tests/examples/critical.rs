@@ -45,7 +45,7 @@ async fn examples_cni() -> Result<()> {
     scene.set_ready(PLUGIN, "worker", true).await?;
     scene.has_taint("worker", TAINT, false).await?;
 
-    // An update of the plugin closes nothing.
+    // An update of the plugin gates nothing.
     scene.set_ready(PLUGIN, "worker", false).await?;
     scene.keeps_taint("worker", TAINT, false).await?;
     scene.set_ready(PLUGIN, "worker", true).await?;
@@ -56,10 +56,10 @@ async fn examples_cni() -> Result<()> {
     scene.apply("cni").await?;
     scene.keeps_taint("worker", TAINT, false).await?;
     let states = witness.up_to(&scene.client, "worker").await?;
-    let closed = states["worker"]
+    let held = states["worker"]
         .iter()
         .any(|node| sights::count_taints(node, TAINT) > 0);
-    ensure!(!closed, "a node whose plugin was ready was closed");
+    ensure!(!held, "a node whose plugin was ready was gated");
 
     // The example is removed while a node waits.
     scene.join(node("late")).await?;
@@ -257,10 +257,10 @@ async fn examples_security_agent() -> Result<()> {
     }
     scene.keeps_taint("worker-1", TAINT, false).await?;
     for (name, states) in witness.up_to(&scene.client, "worker-1").await? {
-        let closed = states
+        let held = states
             .iter()
             .any(|node| sights::count_taints(node, TAINT) > 0);
-        ensure!(!closed, "{name} was closed by an update");
+        ensure!(!held, "{name} was gated by an update");
     }
 
     // On one node it is gone for good.
@@ -272,7 +272,7 @@ async fn examples_security_agent() -> Result<()> {
     scene.set_ready(AGENT, "worker-2", true).await?;
     scene.has_taint("worker-2", TAINT, false).await?;
 
-    // On all nodes at once: the disruption guard holds them open.
+    // On all nodes at once: the disruption limit keeps them released.
     for name in nodes {
         scene.set_ready(AGENT, name, false).await?;
     }

@@ -138,11 +138,11 @@ async fn examples_node_problem_detector() -> Result<()> {
         Ok(limited["reason"] == "AllZonesDisrupted")
     })
     .await?;
-    let mut closed = 0;
+    let mut held = 0;
     for name in nodes {
-        closed += usize::from(sights::has_taint(&scene.client, name, CLOCK).await?);
+        held += usize::from(sights::has_taint(&scene.client, name, CLOCK).await?);
     }
-    ensure!(closed <= 1, "{closed} nodes were closed");
+    ensure!(held <= 1, "{held} nodes were gated");
 
     // The detector reports an unknown status.
     monitor

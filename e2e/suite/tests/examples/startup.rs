@@ -77,7 +77,7 @@ async fn examples_startup_taints() -> Result<()> {
     let found = eventually("the pod is scheduled", SOON, place).await?;
     assert_eq!(found, "worker");
 
-    // The rule closes no node that came without the taint.
+    // The rule gates no node that came without the taint.
     scene.join(node("other")).await?;
     scene.keeps_taint("other", &taint.key, false).await
 }

@@ -80,7 +80,7 @@ pub(crate) fn rules_in(folder: &Path, found: &mut Vec<(PathBuf, Value)>) -> Resu
 }
 
 #[test]
-fn no_example_or_sample_closes_a_node_in_use_as_it_is_applied() -> Result<()> {
+fn no_example_or_sample_gates_a_node_in_use_as_it_is_applied() -> Result<()> {
     let mut rules = Vec::new();
     for folder in [examples(), config("samples")] {
         rules_in(&folder, &mut rules)?;

@@ -118,7 +118,7 @@ impl View {
             .collect()
     }
 
-    /// Whether a rule closes nodes at a rate: then it closes more as time goes by.
+    /// Whether a rule gates nodes at a rate: then it gates more as time goes by.
     pub(crate) fn has_rates(&self) -> bool {
         self.rules
             .iter()
@@ -235,7 +235,7 @@ pub(crate) fn is_as_before(rule: &str, before: &View, after: &View) -> Result<()
     Ok(())
 }
 
-/// Edits were undone that may have opened or closed nodes for good: no taint is in a third state.
+/// Edits were undone that may have released or held nodes for good: no taint is in a third state.
 pub(crate) fn is_one_or_the_other(before: &View, between: &View, after: &View) -> Result<()> {
     let [before, between, after] = [before, between, after].map(View::taints);
     let both: Vec<_> = before.intersection(&between).collect();

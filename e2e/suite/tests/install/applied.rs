@@ -12,7 +12,7 @@ use nodegate_testbed::{Cluster, Options, deployment, eventually};
 use serde_json::json;
 
 use crate::{
-    CRD, MANAGER, SOON, call_webhook_at, closed_node, folder, gates_and_releases, until_bound,
+    CRD, MANAGER, SOON, call_webhook_at, folder, gates_and_releases, held_node, until_bound,
     until_conflicts_are_refused,
 };
 
@@ -21,10 +21,10 @@ const UPSTREAM: &str = include_str!("../fixtures/upstream-install.yaml");
 const UPSTREAM_DEFINITION: &str = include_str!("../fixtures/upstream-crd.yaml");
 
 #[tokio::test]
-async fn installed_by_kustomize_it_runs_on_closed_nodes_and_opens_nodes() -> Result<()> {
+async fn installed_by_kustomize_it_runs_on_held_nodes_and_releases_nodes() -> Result<()> {
     let cluster = Cluster::start(Options::full()).await?;
     let client = cluster.client().await?;
-    closed_node(&client).await?;
+    held_node(&client).await?;
     cluster.install_crd().await?;
     let default = config("default");
     let apply = ["apply", "--server-side", "-k", &default.to_string_lossy()];

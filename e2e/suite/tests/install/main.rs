@@ -26,8 +26,8 @@ const MANAGER: &str = "deployment/nrr-controller-manager";
 const WEBHOOK: &str = "nrr-validating-webhook-configuration";
 
 /// Creates a node with every kind of taint despite which the controller must start.
-async fn closed_node(client: &Client) -> Result<()> {
-    let mut node = node("closed").managed_by_kwok();
+async fn held_node(client: &Client) -> Result<()> {
+    let mut node = node("held").managed_by_kwok();
     for (key, effect) in [
         ("readiness.k8s.io/network", "NoSchedule"),
         ("readiness.k8s.io/storage", "NoExecute"),

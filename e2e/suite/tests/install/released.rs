@@ -8,7 +8,7 @@ use nodegate_testbed::install::{NAMESPACE, chart, config};
 use nodegate_testbed::{Cluster, Options, deployment, eventually};
 
 use crate::{
-    CRD, MANAGER, SOON, WEBHOOK, call_webhook_at, closed_node, gates_and_releases, until_bound,
+    CRD, MANAGER, SOON, WEBHOOK, call_webhook_at, gates_and_releases, held_node, until_bound,
     until_conflicts_are_refused,
 };
 
@@ -33,7 +33,7 @@ async fn release(cluster: &Cluster, verb: &str, namespace: &str, more: &[&str]) 
 async fn a_release_is_installed_upgraded_and_uninstalled() -> Result<()> {
     let cluster = Cluster::start(Options::full()).await?;
     let client = cluster.client().await?;
-    closed_node(&client).await?;
+    held_node(&client).await?;
     cluster.kubectl(&["create", "namespace", NAMESPACE]).await?;
     let level = "pod-security.kubernetes.io/enforce=restricted";
     cluster

@@ -3,7 +3,7 @@
 
 use anyhow::{Context, Result};
 use kube::api::ListParams;
-use nodegate_suite::gates::{eventually_gated, eventually_open};
+use nodegate_suite::gates::{eventually_gated, eventually_released};
 use nodegate_testbed::changes::set_node_condition;
 use nodegate_testbed::fixtures::{node, rule, rules};
 use nodegate_testbed::install::{NAMESPACE, config};
@@ -90,7 +90,7 @@ async fn a_reinstallation_with_rules_in_place_loses_none() -> Result<()> {
     let controller = controller.once_ready().await?;
     assert_eq!(there().await?, before);
     set_node_condition(&client, "held", CONDITION, "True").await?;
-    eventually_open(&client, "held", TAINT)
+    eventually_released(&client, "held", TAINT)
         .await
         .with_context(|| controller.log())
 }

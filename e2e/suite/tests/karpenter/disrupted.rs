@@ -5,7 +5,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use k8s_openapi::api::core::v1::Node;
 use kube::ResourceExt;
-use nodegate_suite::gates::{gated_within, opened_within};
+use nodegate_suite::gates::{gated_within, released_within};
 use nodegate_testbed::changes::set_node_condition;
 use nodegate_testbed::fixtures::{NodePoolBuilder, node_pool, rule};
 use nodegate_testbed::sights::count_taints;
@@ -32,13 +32,13 @@ fn pool(name: &str) -> NodePoolBuilder {
     node_pool(name).startup_taint(KEY).disruption(disruption)
 }
 
-/// A pool's only node, open and in use.
-async fn open_node(world: &World, pool: &str) -> Result<String> {
+/// A pool's only node, released and in use.
+async fn released_node(world: &World, pool: &str) -> Result<String> {
     let nodes = world.nodes(pool, 1).await?;
     let name = nodes.first().context("a node")?.name_any();
     gated_within(&world.client, &name, KEY, PATIENCE).await?;
     set_node_condition(&world.client, &name, READY, "True").await?;
-    opened_within(&world.client, &name, KEY, PATIENCE).await?;
+    released_within(&world.client, &name, KEY, PATIENCE).await?;
     world.running(pool, 3).await?;
     world.initialized(&name).await?;
     Ok(name)
@@ -52,18 +52,18 @@ async fn world_with_rule() -> Result<World> {
 }
 
 /// Whether the node has the rule's taint.
-fn is_closed(node: &Node) -> bool {
+fn is_held(node: &Node) -> bool {
     count_taints(node, KEY) == 1
 }
 
 #[tokio::test]
-async fn a_node_that_a_continuous_rule_closes_is_kept_while_it_is_of_use_and_taken_away_once()
+async fn a_node_that_a_continuous_rule_gates_is_kept_while_it_is_of_use_and_taken_away_once()
 -> Result<()> {
     let world = world_with_rule().await?;
     let client = &world.client;
     world.apply(pool("kept")).await?;
     world.run_pods("kept", 3).await?;
-    let name = open_node(&world, "kept").await?;
+    let name = released_node(&world, "kept").await?;
     tokio::time::sleep(BEGUN).await;
     let only = vec![Some(name.clone())];
     eventually_eq("the claims' nodes", PATIENCE, only, async || {
@@ -79,13 +79,13 @@ async fn a_node_that_a_continuous_rule_closes_is_kept_while_it_is_of_use_and_tak
         let now = world.claims("kept").await?;
         ensure!(now == claims, "claims {claims:?} have become {now:?}");
         let node = nodegate_testbed::sights::node(client, &name).await?;
-        ensure!(is_closed(&node), "it has opened: {:?}", node.spec);
+        ensure!(is_held(&node), "it was released: {:?}", node.spec);
         Ok(false)
     })
     .await?;
     world.running("kept", 3).await?;
 
-    // Without pods it is empty, though closed.
+    // Without pods it is empty, though held.
     world.run_pods("kept", 0).await?;
     eventually("the empty node is taken away", PATIENCE, async || {
         Ok(world.claims("kept").await?.is_empty() && world.nodes_now("kept").await?.is_empty())
@@ -103,7 +103,7 @@ async fn a_node_that_has_drifted_goes_once_its_successor_is_open_and_not_before(
     let client = &world.client;
     world.apply(pool("drifts")).await?;
     world.run_pods("drifts", 3).await?;
-    let old = open_node(&world, "drifts").await?;
+    let old = released_node(&world, "drifts").await?;
     let witness = Witness::of_nodes(client).await?;
 
     world
@@ -116,7 +116,7 @@ async fn a_node_that_has_drifted_goes_once_its_successor_is_open_and_not_before(
         .find(|name| *name != old);
     let new = new.context("the successor")?;
     gated_within(client, &new, KEY, PATIENCE).await?;
-    // However long it stays closed, its predecessor remains in service.
+    // However long it stays held, its predecessor remains in service.
     never("the old node goes", LEFT_ALONE, async || {
         let nodes = world.nodes_now("drifts").await?;
         Ok(nodes.len() != 2 || world.claims("drifts").await?.len() != 2)
@@ -132,16 +132,16 @@ async fn a_node_that_has_drifted_goes_once_its_successor_is_open_and_not_before(
     .await?;
     world.running("drifts", 3).await?;
 
-    // It had the taint from its creation until it opened for good; only then did Karpenter initialize it.
+    // It had the taint from its creation until it released for good; only then did Karpenter initialize it.
     let states = witness.up_to(client, &new).await?;
     let states = states.get(&new).context("its states")?;
-    let opened = states.iter().position(|node| !is_closed(node));
-    let opened = opened.context("it is opened")?;
-    ensure!(opened > 0, "it was open at its creation");
+    let released = states.iter().position(|node| !is_held(node));
+    let released = released.context("it is released")?;
+    ensure!(released > 0, "it was released at its creation");
     for (index, node) in states.iter().enumerate() {
-        ensure!(is_closed(node) == (index < opened), "it was closed again");
+        ensure!(is_held(node) == (index < released), "it was gated again");
         let in_use = node.labels().contains_key(INITIALIZED);
-        ensure!(!in_use || index >= opened, "in use while it was closed");
+        ensure!(!in_use || index >= released, "in use while it was gated");
     }
     Ok(())
 }

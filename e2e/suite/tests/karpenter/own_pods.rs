@@ -1,5 +1,5 @@
 //! Where the controller's own pods run: off Karpenter's nodes by default, or on them and drained like any other pod; and on
-//! closed nodes in both cases.
+//! held nodes in both cases.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -100,7 +100,7 @@ async fn by_default_it_stays_off_karpenters_nodes() -> Result<()> {
 }
 
 #[tokio::test]
-async fn on_karpenters_nodes_it_starts_while_they_are_closed_and_is_drained_one_at_a_time()
+async fn on_karpenters_nodes_it_starts_while_they_are_held_and_is_drained_one_at_a_time()
 -> Result<()> {
     let (cluster, _karpenter) = with_karpenter().await?;
     let client = cluster.client().await?;
@@ -109,7 +109,7 @@ async fn on_karpenters_nodes_it_starts_while_they_are_closed_and_is_drained_one_
     let before = eventually_run(&client).await?;
     let nodes: BTreeSet<&String> = before.iter().map(|(_, node)| node).collect();
     for node in &nodes {
-        ensure!(has_taint(&client, node, KEY).await?, "{node} is open");
+        ensure!(has_taint(&client, node, KEY).await?, "{node} is released");
     }
 
     // Karpenter removes the node of one pod: the pod ends in time, while the other one runs.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use anyhow::{Result, ensure};
 use k8s_openapi::jiff::Timestamp;
 use kube::ResourceExt;
-use nodegate_suite::gates::{gated_within, opened_within};
+use nodegate_suite::gates::{gated_within, released_within};
 use nodegate_testbed::changes::{patch_node, set_node_condition};
 use nodegate_testbed::fixtures::{node_pool, rule};
 use nodegate_testbed::{eventually, sights};
@@ -45,7 +45,7 @@ async fn a_node_that_never_gets_ready_is_replaced_and_no_other_and_not_where_too
     };
     let (good, late) = (good.name_any(), late.name_any());
     set_node_condition(client, &good, READY, "True").await?;
-    opened_within(client, &good, KEY, PATIENCE).await?;
+    released_within(client, &good, KEY, PATIENCE).await?;
     world.initialized(&good).await?;
     gated_within(client, &late, KEY, PATIENCE).await?;
     let before = world.claims("one-late").await?;
@@ -64,7 +64,7 @@ async fn a_node_that_never_gets_ready_is_replaced_and_no_other_and_not_where_too
         .filter(|event| event.reason.as_deref() == Some("NodeClaimDeleted"));
     ensure!(deleted.count() == 1, "{told:?}");
 
-    // The new node starts closed, too, and takes the pods once it is ready.
+    // The new node starts held, too, and takes the pods once it is ready.
     gated_within(client, &replacement, KEY, PATIENCE).await?;
     set_node_condition(client, &replacement, READY, "True").await?;
     world.running("one-late", 6).await?;

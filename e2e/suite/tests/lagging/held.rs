@@ -5,14 +5,14 @@ use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use nodegate_suite::SOON;
-use nodegate_suite::gates::{eventually_gated, eventually_open};
+use nodegate_suite::gates::{eventually_gated, eventually_released};
 use nodegate_testbed::changes::{patch_rule, set_pod_ready};
 use nodegate_testbed::eventually;
 use nodegate_testbed::relay::{Kind, RULES};
 use nodegate_testbed::sights::{events_on, node_condition};
 use serde_json::json;
 
-use super::scene::Kept::{Closed, Open};
+use super::scene::Kept::{Held, Released};
 use super::scene::{COMPONENTS, NETWORK, Scene, critical_pod, gate, key, networked, rule_of};
 
 /// The interval of a reporter's heartbeats.
@@ -60,17 +60,17 @@ pub(crate) async fn pods() -> Result<()> {
     scene.turn("fails", "True").await?;
     scene.turn("stays", "True").await?;
     scene.released_by_a_list("stays").await?;
-    hold.kept(&scene, &[("fails", Closed), ("recovers", Open)])
+    hold.kept(&scene, &[("fails", Held), ("recovers", Released)])
         .await?;
 
     scene.server.thaw_all();
-    eventually_open(client, "comes", &key("comes")).await?;
+    eventually_released(client, "comes", &key("comes")).await?;
     let mut events = events_on(client, "comes").await?.into_iter();
     let given_up = events.any(|event| event.reason.as_deref() == Some("NodeReleasedUnready"));
     ensure!(!given_up, "it was given up");
     is_published("True").await?;
     set("fails", true).await?;
-    eventually_open(client, "fails", &key("fails")).await
+    eventually_released(client, "fails", &key("fails")).await
 }
 
 /// One node's network comes up, another's fails; a third node has a reporter with heartbeats.
@@ -110,7 +110,7 @@ pub(crate) async fn nodes() -> Result<()> {
             scene.gated_by_a_list("unready"),
             scene.released_by_a_list("stays")
         )?;
-        let kept = [("recovers", Open), ("fails", Closed), ("beats", Open)];
+        let kept = [("recovers", Released), ("fails", Held), ("beats", Released)];
         hold.kept(&scene, &kept).await
     };
     tokio::select! {
@@ -120,7 +120,7 @@ pub(crate) async fn nodes() -> Result<()> {
 
     scene.server.thaw_all();
     scene.turn("fails", "True").await?;
-    eventually_open(client, "fails", &key("fails")).await?;
+    eventually_released(client, "fails", &key("fails")).await?;
     scene.turn("recovers", "False").await?;
     eventually_gated(client, "recovers", &key("recovers")).await
 }
@@ -139,7 +139,7 @@ pub(crate) async fn rules() -> Result<()> {
     let client = &scene.client;
     for (name, network) in [
         ("spared", "True"),
-        ("closes", "True"),
+        ("gates", "True"),
         ("waits", "False"),
         ("stays", "False"),
     ] {
@@ -165,15 +165,15 @@ pub(crate) async fn rules() -> Result<()> {
     hold.gets_old().await;
     for (name, network) in [
         ("spared", "False"),
-        ("closes", "False"),
+        ("gates", "False"),
         ("waits", "True"),
         ("stays", "True"),
     ] {
         scene.turn(name, network).await?;
     }
     scene.released_by_a_list("stays").await?;
-    scene.gated_by_a_list("closes").await?;
-    hold.kept(&scene, &[("spared", Open), ("waits", Closed)])
+    scene.gated_by_a_list("gates").await?;
+    hold.kept(&scene, &[("spared", Released), ("waits", Held)])
         .await?;
 
     scene.server.thaw_all();
@@ -185,5 +185,5 @@ pub(crate) async fn rules() -> Result<()> {
         &json!({"spec": {"nodegate": { "suspend": false }}}),
     )
     .await?;
-    eventually_open(client, "waits", &key("waits")).await
+    eventually_released(client, "waits", &key("waits")).await
 }

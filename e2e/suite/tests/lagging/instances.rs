@@ -2,12 +2,12 @@
 
 use anyhow::Result;
 use nodegate_suite::PROMPTLY;
-use nodegate_suite::gates::{eventually_gated, eventually_open};
+use nodegate_suite::gates::{eventually_gated, eventually_released};
 use nodegate_testbed::changes::set_pod_ready;
 use nodegate_testbed::relay::Kind;
 use nodegate_testbed::{Controller, eventually};
 
-use super::scene::Kept::Closed;
+use super::scene::Kept::Held;
 use super::scene::{COMPONENTS, Scene, critical_pod, gate, key, networked};
 
 const ELECT: [&str; 1] = ["--leader-elect"];
@@ -38,9 +38,9 @@ pub(crate) async fn a_standby_that_begins_to_lead() -> Result<()> {
     })
     .await?;
     scene.released_by_a_list("stays").await?;
-    hold.kept(&scene, &[("fails", Closed)]).await?;
+    hold.kept(&scene, &[("fails", Held)]).await?;
 
     scene.server.thaw_all();
     set("fails", true).await?;
-    eventually_open(client, "fails", &key("fails")).await
+    eventually_released(client, "fails", &key("fails")).await
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 use kube::Client;
-use nodegate_suite::gates::{eventually_gated, eventually_open};
+use nodegate_suite::gates::{eventually_gated, eventually_released};
 use nodegate_testbed::changes::set_node_condition;
 use nodegate_testbed::fixtures::{node, rule};
 use nodegate_testbed::sights::{count_taints, nodes};
@@ -34,7 +34,7 @@ async fn after_a_restored_backup_everything_is_listed_anew() -> Result<()> {
     cluster.back_up_store().await?;
 
     set_node_condition(&client, "kept", NETWORK, "True").await?;
-    eventually_open(&client, "kept", &key("network")).await?;
+    eventually_released(&client, "kept", &key("network")).await?;
     let lost = rule("lost", &key("lost")).waits_for("example.com/Never");
     lost.create(&client).await?;
     eventually_gated(&client, "kept", &key("lost")).await?;
@@ -48,7 +48,7 @@ async fn after_a_restored_backup_everything_is_listed_anew() -> Result<()> {
         .condition(NETWORK, "False")
         .create(&client)
         .await?;
-    eventually_open(&client, "kept", &key("network")).await?;
+    eventually_released(&client, "kept", &key("network")).await?;
     eventually_gated(&client, "new", &key("network")).await?;
     // Uses up all revisions from before: any watch would show later ones.
     write_often(&client).await?;
@@ -59,7 +59,7 @@ async fn after_a_restored_backup_everything_is_listed_anew() -> Result<()> {
     };
     never("a rule counts that is not there", SETTLED, lost).await?;
     set_node_condition(&client, "new", NETWORK, "True").await?;
-    eventually_open(&client, "new", &key("network")).await
+    eventually_released(&client, "new", &key("network")).await
 }
 
 async fn write_often(client: &Client) -> Result<()> {

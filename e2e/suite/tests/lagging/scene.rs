@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use kube::Client;
-use nodegate_suite::gates::{gated_within, opened_within};
+use nodegate_suite::gates::{gated_within, released_within};
 use nodegate_testbed::changes::set_node_condition;
 use nodegate_testbed::fixtures::{NodeBuilder, PodBuilder, RuleBuilder, node, pod, rule};
 use nodegate_testbed::relay::Kind;
@@ -76,7 +76,7 @@ impl Scene {
 
     /// Waits until the node is released after a list.
     pub(crate) async fn released_by_a_list(&self, node: &str) -> Result<()> {
-        opened_within(&self.client, node, &key(node), LISTED).await
+        released_within(&self.client, node, &key(node), LISTED).await
     }
 }
 
@@ -86,15 +86,15 @@ impl Hold {
         sleep_until(self.began + OLD).await;
     }
 
-    /// Waits until the hold has lasted long enough, and checks that these nodes were always closed or always open.
+    /// Waits until the hold has lasted long enough, and checks that these nodes were always held or always released.
     pub(crate) async fn kept(&self, scene: &Scene, nodes: &[(&str, Kept)]) -> Result<()> {
         sleep_until(self.began + HELD).await;
         let mut wrong = Vec::new();
         for (node, kept) in nodes {
             let states = self.witness.up_to(&scene.client, node).await?;
             let states = states.get(*node).context("no node was seen")?;
-            let mut closed = states.iter().map(|it| count_taints(it, &key(node)) > 0);
-            if closed.any(|closed| closed != (*kept == Kept::Closed)) {
+            let mut held = states.iter().map(|it| count_taints(it, &key(node)) > 0);
+            if held.any(|held| held != (*kept == Kept::Held)) {
                 wrong.push(format!("{node} was not kept {kept:?}"));
             }
         }
@@ -106,8 +106,8 @@ impl Hold {
 /// The constant state of a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kept {
-    Open,
-    Closed,
+    Released,
+    Held,
 }
 
 pub(crate) fn key(name: &str) -> String {

@@ -2,8 +2,8 @@
 //!
 //! | rule | nodes |
 //! |---|---|
-//! | `gate`, continuous, with a disruption guard | `node-of-gate` is closed and then opened, `other-of-gate` always open |
-//! | `boot`, bootstrap-only | `node-of-boot` registers with the taint and is opened |
+//! | `gate`, continuous, with a disruption guard | `node-of-gate` is held and then released, `other-of-gate` always released |
+//! | `boot`, bootstrap-only | `node-of-boot` registers with the taint and is released |
 //! | `parts`, continuous, on critical components | `node-of-parts` is held: `DaemonSet` `cni` has no pod there. `stray` is shut out |
 
 use anyhow::Result;
@@ -79,7 +79,7 @@ pub(crate) async fn play(client: &Client) -> Result<()> {
     }
     changes::set_node_condition(client, "node-of-gate", READY, "True").await?;
     for (name, rule) in [("node-of-gate", "gate"), ("node-of-boot", "boot")] {
-        eventually(&format!("{name} is open"), SOON, async || {
+        eventually(&format!("{name} is released"), SOON, async || {
             Ok(!sights::has_taint(client, name, &key(rule)).await?)
         })
         .await?;

@@ -138,7 +138,7 @@ async fn a_scrape_shows_what_has_been_done_and_nothing_of_what_is_gone() -> Resu
     }
     promtool_finds_no_more_than_is_known(&exposition.text).await?;
 
-    // A dry run closes and opens nothing.
+    // A dry run gates and releases nothing.
     let dry_run = json!({"spec": {"dryRun": true}});
     changes::patch_rule(&client, "parts", &dry_run).await?;
     eventually("a dry run is left out", SOON, async || {

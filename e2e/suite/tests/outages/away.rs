@@ -49,11 +49,11 @@ async fn an_api_server_that_goes_away_is_waited_for() -> Result<()> {
         }
     }
     let back = Instant::now();
-    eventually_eq("all nodes are open", PROMPTLY, 0, async || {
+    eventually_eq("all nodes are released", PROMPTLY, 0, async || {
         count_gated(&client).await
     })
     .await?;
-    println!("all open {:?} after the last change", back.elapsed());
+    println!("all released {:?} after the last change", back.elapsed());
 
     eventually_eq(
         "nothing is left of the failures",

@@ -81,7 +81,7 @@ async fn the_controller_does_its_work_under_the_policy() -> Result<()> {
     set_pod_ready(&client, "kube-system", "critical", true).await?;
     let endpoint = format!("tcp://{}", cluster.store());
     let reporter = report(cluster, &client, "working", &endpoint, CONDITION).await?;
-    eventually_eq("it is open", SOON, vec![false; 4], seen).await?;
+    eventually_eq("it is released", SOON, vec![false; 4], seen).await?;
     set_node_condition(&client, "working", "example.com/Ready", "False").await?;
     eventually_eq(
         "it is gated again",

@@ -6,7 +6,7 @@ use anyhow::{Context, Result, ensure};
 use k8s_openapi::api::core::v1::{Node, NodeCondition};
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
 use nodegate_suite::SOON;
-use nodegate_suite::gates::eventually_open;
+use nodegate_suite::gates::eventually_released;
 use nodegate_suite::pages;
 use nodegate_testbed::changes::set_node_condition;
 use nodegate_testbed::definitions::CLUSTER_API;
@@ -129,7 +129,7 @@ async fn a_late_node_is_unhealthy_to_other_controllers_for_as_long_as_it_is_held
     ensure!(still.as_ref() == Some(&since[1]), "{still:?}");
 
     set_node_condition(&client, "reported", READY, "True").await?;
-    eventually_open(&client, "reported", &key("reported")).await?;
+    eventually_released(&client, "reported", &key("reported")).await?;
     eventually("it goes with the taint", SOON, async || {
         Ok(found("reported", later).await?.is_none())
     })

@@ -3,7 +3,7 @@
 
 use anyhow::{Result, ensure};
 use nodegate_suite::SOON;
-use nodegate_suite::gates::{eventually_gated, eventually_open};
+use nodegate_suite::gates::{eventually_gated, eventually_released};
 use nodegate_suite::rules::eventually_says;
 use nodegate_testbed::definitions::KARPENTER;
 use nodegate_testbed::sights::rule_condition;
@@ -29,7 +29,7 @@ async fn a_cluster_without_karpenter_works_and_one_that_gets_it_deletes_claims()
             .create(&client)
             .await?;
     }
-    eventually_open(&client, "releasing", &key("releasing")).await?;
+    eventually_released(&client, "releasing", &key("releasing")).await?;
     let condition = eventually_says(&client, "deleting", "RepairUnavailable", "True").await?;
     assert_eq!(
         condition["message"],

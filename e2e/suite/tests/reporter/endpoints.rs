@@ -26,7 +26,7 @@ pub(crate) enum Answer {
     Raw(&'static str),
     /// The immediate end of the connection.
     Nothing,
-    /// No answer, on an open connection.
+    /// No answer, on a released connection.
     Silence,
 }
 

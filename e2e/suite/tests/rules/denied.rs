@@ -66,7 +66,7 @@ async fn a_webhook_that_denies_one_rules_taint_is_named_and_holds_up_no_other_ru
     eventually_counts(&client, "denied-not", [1, 1, 0]).await?;
     let status = rule_status(&client, "denied-not").await?;
     assert_eq!(status["failedNodes"], Value::Null);
-    gates::stays_open(&client, "denied", &key("denied")).await?;
+    gates::stays_released(&client, "denied", &key("denied")).await?;
     webhooks.delete("denied", &DeleteParams::default()).await?;
     eventually_gated(&client, "denied", "denied").await
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 use nodegate_suite::SOON;
-use nodegate_suite::gates::stays_open;
+use nodegate_suite::gates::stays_released;
 use nodegate_testbed::changes::patch_rule;
 use nodegate_testbed::{eventually, sights};
 use serde_json::json;
@@ -39,7 +39,7 @@ async fn a_rule_that_would_gate_too_many_nodes_in_use_gates_none_until_somebody_
     node(NAME, "first-blow-joins").create(&client).await?;
     eventually_gated(&client, "first-blow-joins", NAME).await?;
     for name in &names {
-        stays_open(&client, name, &key(NAME)).await?;
+        stays_released(&client, name, &key(NAME)).await?;
     }
     let yes = json!({"spec": {"nodegate": {"disruption": {"maxFirstGated": "100%"}}}});
     patch_rule(&client, NAME, &yes).await?;

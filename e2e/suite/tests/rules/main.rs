@@ -32,7 +32,7 @@ async fn client() -> Result<Client> {
     INSTALLATION.get().await?.client().await
 }
 
-/// A rule that closes the nodes of the test of this name whenever [`READY`] is not `True`.
+/// A rule that gates the nodes of the test of this name whenever [`READY`] is not `True`.
 fn continuous(name: &str) -> RuleBuilder {
     fixtures::rule(name, &key(name))
         .selects(TEST, name)
@@ -52,8 +52,8 @@ async fn eventually_gated(client: &Client, node: &str, rule: &str) -> Result<()>
     gates::eventually_gated(client, node, &key(rule)).await
 }
 
-async fn eventually_open(client: &Client, node: &str, rule: &str) -> Result<()> {
-    gates::eventually_open(client, node, &key(rule)).await
+async fn eventually_released(client: &Client, node: &str, rule: &str) -> Result<()> {
+    gates::eventually_released(client, node, &key(rule)).await
 }
 
 /// Waits until the status counts this many matched, held and released nodes.
@@ -77,7 +77,7 @@ async fn the_taint_goes_and_the_completion_comes_in_one_write() -> Result<()> {
     node("one-write", "one-write").create(&client).await?;
     eventually_gated(&client, "one-write", "one-write").await?;
     set_node_condition(&client, "one-write", READY, "True").await?;
-    eventually_open(&client, "one-write", "one-write").await?;
+    eventually_released(&client, "one-write", "one-write").await?;
 
     let seen = witness.up_to(&client, "one-write").await?;
     let states = &seen["one-write"];
@@ -117,7 +117,7 @@ async fn the_taint_is_put_on_as_the_rule_has_it() -> Result<()> {
         let seen = (&*taints[0].effect, taints[0].value.as_deref());
         assert_eq!(seen, (effect, value));
         set_node_condition(&client, name, READY, "True").await?;
-        eventually_open(&client, name, name).await?;
+        eventually_released(&client, name, name).await?;
     }
     Ok(())
 }
@@ -129,7 +129,7 @@ async fn each_taint_added_or_removed_is_an_event_on_the_node() -> Result<()> {
     let created = node("told", "told").create(&client).await?;
     eventually_gated(&client, "told", "told").await?;
     set_node_condition(&client, "told", READY, "True").await?;
-    eventually_open(&client, "told", "told").await?;
+    eventually_released(&client, "told", "told").await?;
     set_node_condition(&client, "told", READY, "False").await?;
     let event = |reason: &str, action: &str, what: &str| {
         let note = format!("Taint '{}:NoSchedule' {what} by rule 'told'", key("told"));
@@ -163,18 +163,18 @@ async fn each_taint_added_or_removed_is_an_event_on_the_node() -> Result<()> {
 
 /// The steps of `docs/change-a-rule.md`.
 #[tokio::test]
-async fn a_rule_is_replaced_and_no_node_is_closed_or_opened_meanwhile() -> Result<()> {
+async fn a_rule_is_replaced_and_no_node_is_gated_or_released_meanwhile() -> Result<()> {
     let client = client().await?;
     let earlier = continuous("replaced").bootstrap_only();
     earlier.create(&client).await?;
     eventually_observed(&client, "replaced").await?;
-    let open = node("replaced", "replaced-open").condition(READY, "True");
-    open.create(&client).await?;
+    let released = node("replaced", "replaced-released").condition(READY, "True");
+    released.create(&client).await?;
     node("replaced", "replaced-held").create(&client).await?;
     eventually_gated(&client, "replaced-held", "replaced").await?;
     eventually_counts(&client, "replaced", [2, 1, 1]).await?;
     // It has been ready once, and would not be let in by the successor.
-    set_node_condition(&client, "replaced-open", READY, "False").await?;
+    set_node_condition(&client, "replaced-released", READY, "False").await?;
     // Creation times are whole seconds, and both nodes have to be older than the successor.
     tokio::time::sleep(Duration::from_millis(1100)).await;
 
@@ -194,16 +194,16 @@ async fn a_rule_is_replaced_and_no_node_is_closed_or_opened_meanwhile() -> Resul
     }
     rules::delete(&client, "replaced").await?;
     gates::stays_gated(&client, "replaced-held", &key("replaced")).await?;
-    for (name, closed) in [("replaced-open", 0), ("replaced-held", 1)] {
+    for (name, held) in [("replaced-released", 0), ("replaced-held", 1)] {
         let states = witness.up_to(&client, name).await?;
         for state in &states[name] {
-            assert_eq!(count_taints(state, &key("replaced")), closed, "{name}");
+            assert_eq!(count_taints(state, &key("replaced")), held, "{name}");
         }
     }
     set_node_condition(&client, "replaced-held", READY, "True").await?;
     gates::stays_gated(&client, "replaced-held", &key("replaced")).await?;
     set_node_condition(&client, "replaced-held", OTHER, "True").await?;
-    eventually_open(&client, "replaced-held", "replaced").await
+    eventually_released(&client, "replaced-held", "replaced").await
 }
 
 /// A status without timestamps.
@@ -231,7 +231,7 @@ async fn a_status_says_what_was_found_on_each_node_and_what_follows() -> Result<
     let rule = continuous("says").spec("conditions", conditions);
     rule.create(&client).await?;
     node("says", "says-held").create(&client).await?;
-    node("says", "says-open")
+    node("says", "says-released")
         .condition(READY, "True")
         .condition(OTHER, "False")
         .create(&client)
@@ -256,10 +256,10 @@ async fn a_status_says_what_was_found_on_each_node_and_what_follows() -> Result<
             "releasedNodes": 1,
             "failedNodeCount": 0,
         },
-        "appliedNodes": ["says-held", "says-open"],
+        "appliedNodes": ["says-held", "says-released"],
         "nodeEvaluations": [
             {"nodeName": "says-held", "taintStatus": "Present", "conditionResults": results("Unknown", "Unknown")},
-            {"nodeName": "says-open", "taintStatus": "Absent", "conditionResults": results("True", "False")},
+            {"nodeName": "says-released", "taintStatus": "Absent", "conditionResults": results("True", "False")},
         ],
         "conditions": [
             condition("Accepted", "True", "Valid", "the rule is in force"),
