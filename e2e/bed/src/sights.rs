@@ -62,7 +62,11 @@ pub async fn events_about(client: &Client, kind: &str, name: &str) -> Result<Vec
         .await
         .with_context(|| format!("listing the events about {kind} {name}"))?
         .items;
-    events.sort_by_key(ResourceExt::creation_timestamp);
+    // The API server's time of creation has whole seconds, and Events that are sent together may arrive in another order.
+    events.sort_by_key(|it| {
+        let told = it.event_time.as_ref().map(|time| time.0);
+        told.or_else(|| Some(it.creation_timestamp()?.0))
+    });
     Ok(events)
 }
 
