@@ -55,9 +55,11 @@ impl Try<'_> {
         let rule = rule
             .selects("move", self.name)
             .waits_for("example.com/Misspelt");
-        rule.create(self.client).await?;
         for node in NODES {
             self.joins(node).await?;
+        }
+        rule.create(self.client).await?;
+        for node in NODES {
             eventually_gated(self.client, &self.node(node), &self.key).await?;
         }
         Ok(())

@@ -7,7 +7,7 @@ use anyhow::{Result, ensure};
 use nodegate_suite::PROMPTLY;
 use nodegate_suite::network::{CONDITION, TAINT, name};
 use nodegate_testbed::fixtures::{node, rule};
-use nodegate_testbed::install::config;
+use nodegate_testbed::install::manifests;
 use nodegate_testbed::sights::{count_taints, nodes};
 use nodegate_testbed::{Cluster, Controller, Options, eventually, never};
 
@@ -59,7 +59,7 @@ async fn no_more_requests_are_made_a_second_than_the_flags_say() -> Result<()> {
 #[tokio::test]
 async fn the_api_server_takes_the_share_of_its_attention_that_is_asked_for() -> Result<()> {
     let cluster = Cluster::start(Options::api_only()).await?;
-    let folder = config("flowcontrol");
+    let folder = manifests("flowcontrol");
     for file in ["priority_level.yaml", "flow_schemas.yaml"] {
         let manifest = std::fs::read_to_string(folder.join(file))?;
         cluster.apply(&manifest).await?;

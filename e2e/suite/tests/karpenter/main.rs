@@ -45,7 +45,7 @@ impl World {
         let (cluster, karpenter) = with_karpenter().await?;
         cluster.install().await?;
         cluster.install_karpenter_rbac().await?;
-        // Nodes are closed at creation, as recommended.
+        // Nodes are gated at creation, as recommended.
         let birth = nodegate_testbed::install::config("birth");
         let birth = birth.to_string_lossy();
         cluster.kubectl(&["apply", "-k", &birth]).await?;
