@@ -47,6 +47,8 @@ pub(super) struct Replaced {
     pub rule: Arc<str>,
     pub node: Node,
     pub lacked: Arc<str>,
+    /// When the deletion was asked for: what comes later may be its successor, whenever the answer came.
+    pub at: Timestamp,
 }
 
 #[derive(Debug, Default)]
@@ -69,6 +71,8 @@ struct Deletion {
     lacked: Arc<str>,
     /// Why, as a complete sentence.
     why: String,
+    /// When its last step was asked for.
+    at: Timestamp,
 }
 
 /// The request that a deletion waits for.
@@ -125,6 +129,7 @@ impl Repairs {
             rule: outcome.rule.name.clone(),
             lacked: outcome.lacks().unwrap_or_default(),
             why: outcome.lateness(),
+            at: out.now.wall,
         };
         work.under_way = Some((deletion, Step::Read));
         let read = Request::ReadNode(node.name.clone());
@@ -152,10 +157,10 @@ impl Repairs {
         let Some(work) = self.work.get_mut(name) else {
             return changes;
         };
-        let Some((deletion, step)) = work.under_way.take() else {
+        let Some((mut deletion, step)) = work.under_way.take() else {
             return changes;
         };
-        let claim = &deletion.claim;
+        let claim = deletion.claim.clone();
         let (step, request) = match (step, answer) {
             (Step::Hurry, Ok(Answer::NodeClaim(shown))) => {
                 return cache.apply_answer(Object::NodeClaim(*shown), out.now);
@@ -179,13 +184,14 @@ impl Repairs {
                     uid: claim.uid.clone(),
                     version: claim.version(),
                 };
+                deletion.at = out.now.wall;
                 (Step::Delete, delete)
             }
             (_, Ok(_)) => {
                 work.is_done = true;
                 deletion.tell(out);
                 self.replaced.push(deletion.replaced());
-                let patch = patch::claim_termination(claim, out.now.wall);
+                let patch = patch::claim_termination(&claim, out.now.wall);
                 let Some(patch) = patch.filter(|_| !self.is_stopping) else {
                     return changes;
                 };
@@ -227,6 +233,7 @@ impl Deletion {
             rule: self.rule.clone(),
             node: self.node.clone(),
             lacked: self.lacked.clone(),
+            at: self.at,
         }
     }
 

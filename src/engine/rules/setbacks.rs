@@ -52,7 +52,12 @@ impl Rules {
         cache: &Cache,
         out: &mut Outbox,
     ) {
-        let Replaced { rule, node, lacked } = replaced;
+        let Replaced {
+            rule,
+            node,
+            lacked,
+            at,
+        } = replaced;
         let mut works = self.works.values_mut();
         let Some(work) = works.find(|work| work.name == *rule) else {
             return;
@@ -63,8 +68,7 @@ impl Rules {
             .iter()
             .position(|it| it.pool.as_deref() == name);
         let known = place.map(|place| work.setbacks.remove(place));
-        let now = out.now.wall;
-        let setback = Setback::after(known.as_ref(), (node, pool), name, lacked, now);
+        let setback = Setback::after(known.as_ref(), (node, pool), name, lacked, *at);
         if work.setbacks.len() >= MAX_SETBACKS {
             work.setbacks.remove(0);
         }
