@@ -1,5 +1,7 @@
 //! A rule has gated nodes that it should not: each row of the table in `docs/emergency.md`.
 
+use std::time::Duration;
+
 use anyhow::{Result, bail};
 use kube::Client;
 use nodegate_suite::gates::{eventually_gated, eventually_released, stays_gated, stays_released};
@@ -58,6 +60,8 @@ impl Try<'_> {
         for node in NODES {
             self.joins(node).await?;
         }
+        // The API server's times have whole seconds, and `Leave` is about nodes that are older than the rule.
+        tokio::time::sleep(Duration::from_secs(1)).await;
         rule.create(self.client).await?;
         for node in NODES {
             eventually_gated(self.client, &self.node(node), &self.key).await?;
