@@ -41,7 +41,7 @@ pub(super) struct Repairs {
     is_stopping: bool,
 }
 
-/// A node whose claim has, or may have been deleted under a rule, and the first condition that it lacked.
+/// A node whose claim was, or may have been, deleted under a rule, and the first condition that it lacked.
 #[derive(Debug)]
 pub(super) struct Replaced {
     pub rule: Arc<str>,
@@ -160,7 +160,7 @@ impl Repairs {
         let Some((mut deletion, step)) = work.under_way.take() else {
             return changes;
         };
-        let claim = deletion.claim.clone();
+        let claim = &deletion.claim;
         let (step, request) = match (step, answer) {
             (Step::Hurry, Ok(Answer::NodeClaim(shown))) => {
                 return cache.apply_answer(Object::NodeClaim(*shown), out.now);
@@ -184,14 +184,13 @@ impl Repairs {
                     uid: claim.uid.clone(),
                     version: claim.version(),
                 };
-                deletion.at = out.now.wall;
                 (Step::Delete, delete)
             }
             (_, Ok(_)) => {
                 work.is_done = true;
                 deletion.tell(out);
                 self.replaced.push(deletion.replaced());
-                let patch = patch::claim_termination(&claim, out.now.wall);
+                let patch = patch::claim_termination(claim, out.now.wall);
                 let Some(patch) = patch.filter(|_| !self.is_stopping) else {
                     return changes;
                 };
@@ -209,6 +208,7 @@ impl Repairs {
                 return changes;
             }
         };
+        deletion.at = out.now.wall;
         work.under_way = Some((deletion, step));
         out.ask(Job::Claim(name.clone()), request);
         changes
