@@ -1,6 +1,5 @@
 //! A server that bounds connections and their time, over TLS or not, and hands requests to the router.
 
-use std::collections::VecDeque;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -54,7 +53,7 @@ impl Server {
     pub(crate) async fn serve(self, mut listener: TcpListener) {
         let tls = self.certificates.map(|it| it.acceptor(self.clients));
         let permits = Permits::new(self.connections, self.connections / 4);
-        let mut arriving = VecDeque::new();
+        let mut arriving = Vec::new();
         let mut warned: Option<Instant> = None;
         loop {
             let (stream, address): (TcpStream, SocketAddr) = Listener::accept(&mut listener).await;
@@ -69,15 +68,9 @@ impl Server {
                 }
                 continue;
             };
-            arriving.retain(|(arrived, task): &(Arc<AtomicBool>, AbortHandle)| {
-                !arrived.load(Ordering::Relaxed) && !task.is_finished()
+            arriving.retain(|it: &Arriving| {
+                !it.arrived.load(Ordering::Relaxed) && !it.task.is_finished()
             });
-            // Clients that send nothing close each other's connections, the oldest first.
-            if arriving.len() >= self.connections / 2
-                && let Some((_, oldest)) = arriving.pop_front()
-            {
-                oldest.abort();
-            }
             let tls = tls.clone();
             let arrived = Arc::new(AtomicBool::new(false));
             let peer_of = Extension(Peer(peer, arrived.clone()));
@@ -88,8 +81,35 @@ impl Server {
                     debug!(%peer, "the connection has ended: {error}");
                 }
             });
-            arriving.push_back((arrived, task.abort_handle()));
+            arriving.push(Arriving {
+                peer,
+                arrived,
+                task: task.abort_handle(),
+            });
+            if arriving.len() > self.connections / 2 {
+                give_way(&mut arriving);
+            }
         }
+    }
+}
+
+/// A connection whose request has not arrived.
+struct Arriving {
+    peer: IpAddr,
+    arrived: Arc<AtomicBool>,
+    task: AbortHandle,
+}
+
+/// Clients that send nothing close their own connections: the address with the most of them loses its oldest, so that many
+/// connections of a few addresses do not close the one of another.
+fn give_way(arriving: &mut Vec<Arriving>) {
+    let number = |peer| arriving.iter().filter(|it| it.peer == peer).count();
+    // Of equal ones `max_by_key` takes the last.
+    let oldest = (0..arriving.len())
+        .rev()
+        .max_by_key(|&it| number(arriving[it].peer));
+    if let Some(oldest) = oldest {
+        arriving.remove(oldest).task.abort();
     }
 }
 
@@ -110,4 +130,50 @@ async fn answer(stream: impl AsyncRead + AsyncWrite + Unpin, router: Router) -> 
         .max_headers(HEADERS)
         .serve_connection(TokioIo::new(stream), TowerToHyperService::new(router));
     Ok(timeout(LIFETIME, served).await??)
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::routing::get;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::TcpSocket;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn silent_connections_of_some_addresses_do_not_close_the_one_of_another() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let server = listener.local_addr().unwrap();
+        tokio::spawn(
+            Server {
+                name: "a test",
+                connections: 16,
+                certificates: None,
+                clients: None,
+                router: Router::new().route("/", get(async || "served")),
+            }
+            .serve(listener),
+        );
+        let connect = async |number| {
+            let socket = TcpSocket::new_v4().unwrap();
+            let from = IpAddr::from([127, 0, 0, number]);
+            socket.bind((from, 0).into()).unwrap();
+            socket.connect(server).await.unwrap()
+        };
+        let served = async |mut stream: TcpStream| {
+            let request = b"GET / HTTP/1.1\r\nhost: a\r\n\r\n";
+            stream.write_all(request).await?;
+            let mut answer = String::new();
+            stream.read_to_string(&mut answer).await?;
+            std::io::Result::Ok(answer.ends_with("served"))
+        };
+        let slow = connect(9).await;
+        let mut silent = Vec::new();
+        for number in [2, 3, 4].repeat(4) {
+            silent.push(connect(number).await);
+        }
+        // Connections are accepted in their order.
+        assert!(served(connect(10).await).await.unwrap());
+        assert!(served(slow).await.unwrap());
+    }
 }
