@@ -8,7 +8,7 @@ use axum::routing::get;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 
-use crate::serve::{Server, probed};
+use crate::serve::{probed, serve_http};
 
 /// The process is not alive once the loop has stood still this long. It starts a round at least every [`BEAT`].
 const STILL: Duration = Duration::from_secs(60);
@@ -63,14 +63,7 @@ pub(crate) fn serve(
     let router = Router::new()
         .route("/healthz", get(alive))
         .route("/readyz", get(ready));
-    let server = Server {
-        name: "the probes",
-        connections: 128,
-        certificates: None,
-        clients: None,
-        router,
-    };
-    tokio::spawn(server.serve(listener));
+    tokio::spawn(serve_http(listener, "the probes", 128, None, router));
 }
 
 #[cfg(test)]

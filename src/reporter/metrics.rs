@@ -10,7 +10,7 @@ use tokio::sync::watch;
 use super::outcome::CheckFinding;
 use crate::api::ConditionStatus;
 use crate::serve::metric::{Registry, metrics};
-use crate::serve::{Server, probed};
+use crate::serve::{probed, serve_http};
 
 const CHECK_BUCKETS: &[f64] = &[0.005, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0];
 
@@ -107,12 +107,6 @@ pub(super) fn serve(
         .route("/metrics", get(async move || metrics.registry.exposition()))
         .route("/healthz", get(alive))
         .route("/readyz", get(ready));
-    let server = Server {
-        name: "metrics and probes",
-        connections: 16,
-        certificates: None,
-        clients: None,
-        router,
-    };
-    tokio::spawn(server.serve(listener));
+    let name = "metrics and probes";
+    tokio::spawn(serve_http(listener, name, 16, None, router));
 }

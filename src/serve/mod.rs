@@ -15,7 +15,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use axum::http::StatusCode;
 pub(crate) use permits::Permits;
-pub(crate) use server::{Peer, Server};
+pub(crate) use server::{Peer, serve_http};
 use tls::{CertificateError, FilesError};
 
 /// A probe's answer: `ok`, or why it fails.

@@ -16,7 +16,7 @@ use tracing::{info, warn};
 use super::ServeError;
 use super::access::AccessGuard;
 use super::address::{BindAddress, listen, parse_address};
-use super::server::{Peer, Server};
+use super::server::{Peer, serve_http};
 use super::tls::{CertificateError, Certificates, follow, issue};
 use crate::process::own_namespace;
 
@@ -68,24 +68,17 @@ pub(crate) fn serve(
         exposition()
     };
     let router = Router::new().route("/metrics", get(scrape));
-    let (router, certificates) = if args.secure {
+    let (router, tls) = if args.secure {
         let certificates = match &args.cert_dir {
             Some(folder) => follow(folder, "--metrics-cert-dir")?,
             None => own_certificate()?,
         };
         let guard = from_fn_with_state(AccessGuard::new(client), AccessGuard::check);
-        (router.route_layer(guard), Some(certificates))
+        (router.route_layer(guard), Some(certificates.acceptor(None)))
     } else {
         (router, None)
     };
-    let server = Server {
-        name: "/metrics",
-        connections: 256,
-        certificates,
-        clients: None,
-        router,
-    };
-    tokio::spawn(server.serve(listener));
+    tokio::spawn(serve_http(listener, "/metrics", 256, tls, router));
     info!(%address, secure = args.secure, "serving metrics");
     Ok(())
 }

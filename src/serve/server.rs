@@ -18,7 +18,6 @@ use tokio_rustls::TlsAcceptor;
 use tracing::{debug, warn};
 
 use super::permits::Permits;
-use super::tls::{Certificates, ClientAuthorities};
 
 /// How long a client may take for a TLS handshake, and for the head of a request.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -36,59 +35,52 @@ const SILENCE: Duration = Duration::from_secs(60);
 #[derive(Debug, Clone)]
 pub(crate) struct Peer(pub(crate) IpAddr, pub(crate) Arc<AtomicBool>);
 
-pub(crate) struct Server {
-    pub(crate) name: &'static str,
-    /// The most connections at a time. One address may have a quarter of them, and half of them may be without a request.
-    pub(crate) connections: usize,
-    /// The server's certificate; `None` means no TLS.
-    pub(crate) certificates: Option<Certificates>,
-    /// The authorities that sign clients' certificates; with `None`, any client may connect.
-    pub(crate) clients: Option<ClientAuthorities>,
-    pub(crate) router: Router,
-}
-
-impl Server {
-    /// Serves HTTP/1.1, one request on each connection, for as long as the future is polled. An error on a connection ends only
-    /// that connection.
-    pub(crate) async fn serve(self, mut listener: TcpListener) {
-        let tls = self.certificates.map(|it| it.acceptor(self.clients));
-        let permits = Permits::new(self.connections, self.connections / 4);
-        let mut arriving = Vec::new();
-        let mut warned: Option<Instant> = None;
-        loop {
-            let (stream, address): (TcpStream, SocketAddr) = Listener::accept(&mut listener).await;
-            // A dual-stack socket reports an IPv4 peer as an IPv4-mapped IPv6 address.
-            let peer = address.ip().to_canonical();
-            // While all permits are taken, further clients wait in the kernel's queue.
-            let Some(permit) = permits.take_within(peer).await else {
-                if warned.is_none_or(|at| at.elapsed() >= SILENCE) {
-                    warned = Some(Instant::now());
-                    let name = self.name;
-                    warn!("too many connections to {name} from {peer}: further ones are closed");
-                }
-                continue;
-            };
-            arriving.retain(|it: &Arriving| {
-                !it.arrived.load(Ordering::Relaxed) && !it.task.is_finished()
-            });
-            let tls = tls.clone();
-            let arrived = Arc::new(AtomicBool::new(false));
-            let peer_of = Extension(Peer(peer, arrived.clone()));
-            let router = self.router.clone().layer(peer_of);
-            let task = tokio::spawn(async move {
-                let _permit = permit;
-                if let Err(error) = serve(stream, tls, router).await {
-                    debug!(%peer, "the connection has ended: {error}");
-                }
-            });
-            arriving.push(Arriving {
-                peer,
-                arrived,
-                task: task.abort_handle(),
-            });
-            if arriving.len() > self.connections / 2 {
-                give_way(&mut arriving);
+/// Serves HTTP/1.1, one request on each connection, for as long as the future is polled; over TLS if there is an acceptor. An error on
+/// a connection ends only that connection.
+///
+/// `connections`: how many there may be at a time. One address may have a quarter of them, and half of them may be without a request.
+pub(crate) async fn serve_http(
+    mut listener: TcpListener,
+    name: &'static str,
+    connections: usize,
+    tls: Option<TlsAcceptor>,
+    router: Router,
+) {
+    let permits = Permits::new(connections, connections / 4);
+    let mut arriving = Vec::new();
+    let mut warned: Option<Instant> = None;
+    loop {
+        let (stream, address): (TcpStream, SocketAddr) = Listener::accept(&mut listener).await;
+        // A dual-stack socket reports an IPv4 peer as an IPv4-mapped IPv6 address.
+        let peer = address.ip().to_canonical();
+        // While all permits are taken, further clients wait in the kernel's queue.
+        let Some(permit) = permits.take_within(peer).await else {
+            if warned.is_none_or(|at| at.elapsed() >= SILENCE) {
+                warned = Some(Instant::now());
+                warn!("too many connections to {name} from {peer}: further ones are closed");
             }
+            continue;
+        };
+        arriving.retain(|it: &Arriving| {
+            !it.arrived.load(Ordering::Relaxed) && !it.task.is_finished()
+        });
+        let tls = tls.clone();
+        let arrived = Arc::new(AtomicBool::new(false));
+        let router = router.clone();
+        let router = router.layer(Extension(Peer(peer, arrived.clone())));
+        let task = tokio::spawn(async move {
+            let _permit = permit;
+            if let Err(error) = serve(stream, tls, router).await {
+                debug!(%peer, "the connection has ended: {error}");
+            }
+        });
+        arriving.push(Arriving {
+            peer,
+            arrived,
+            task: task.abort_handle(),
+        });
+        if arriving.len() > connections / 2 {
+            give_way(&mut arriving);
         }
     }
 }
@@ -144,16 +136,8 @@ mod tests {
     async fn silent_connections_of_some_addresses_do_not_close_the_one_of_another() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let server = listener.local_addr().unwrap();
-        tokio::spawn(
-            Server {
-                name: "a test",
-                connections: 16,
-                certificates: None,
-                clients: None,
-                router: Router::new().route("/", get(async || "served")),
-            }
-            .serve(listener),
-        );
+        let router = Router::new().route("/", get(async || "served"));
+        tokio::spawn(serve_http(listener, "a test", 16, None, router));
         let connect = async |number| {
             let socket = TcpSocket::new_v4().unwrap();
             let from = IpAddr::from([127, 0, 0, number]);

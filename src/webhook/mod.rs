@@ -19,7 +19,7 @@ use crate::guard::Limits;
 use crate::process::own_namespace;
 use crate::serve::address::{BindAddress, listen, parse_address};
 use crate::serve::tls::{ManagedCertificate, client_authorities, follow};
-use crate::serve::{ServeError, Server};
+use crate::serve::{ServeError, serve_http};
 use surroundings::Surveyor;
 
 /// The validation webhook.
@@ -85,19 +85,14 @@ pub(crate) fn start(
             }
         }
     });
-    let server = Server {
-        name: "the webhook",
-        connections: 384,
-        certificates: Some(certificates),
-        clients,
-        router: server::router(Surveyor::new(
-            client.clone(),
-            Arc::from(classes),
-            passing_taints,
-            limits,
-            readers,
-        )),
-    };
-    tokio::spawn(server.serve(listener));
+    let router = server::router(Surveyor::new(
+        client.clone(),
+        Arc::from(classes),
+        passing_taints,
+        limits,
+        readers,
+    ));
+    let tls = certificates.acceptor(clients);
+    tokio::spawn(serve_http(listener, "the webhook", 384, Some(tls), router));
     Ok(())
 }

@@ -9,4 +9,4 @@ mod serving;
 pub(crate) use certificate::{CertificateError, certificates, end, issue};
 pub(crate) use files::{FilesError, client_authorities, follow};
 pub(crate) use managed::ManagedCertificate;
-pub(crate) use serving::{Certificates, ClientAuthorities};
+pub(crate) use serving::Certificates;

@@ -45,7 +45,7 @@ impl Certificates {
     }
 
     /// Accepts TLS 1.2 and 1.3 for HTTP/1.1. With `clients`, a client must show a certificate from these authorities.
-    pub(in crate::serve) fn acceptor(self, clients: Option<ClientAuthorities>) -> TlsAcceptor {
+    pub(crate) fn acceptor(self, clients: Option<ClientAuthorities>) -> TlsAcceptor {
         let verifier =
             clients.map_or_else(WebPkiClientVerifier::no_client_auth, |clients| clients.0);
         let mut config = ServerConfig::builder_with_provider(provider())
