@@ -21,7 +21,6 @@ use tokio::sync::{mpsc, watch};
 use tracing::info;
 
 use crate::cluster::{bookmarks, client};
-use crate::condition::CriticalComponentClass;
 use crate::config::{Config, ConfigError};
 use crate::engine::election::Term;
 use crate::engine::{Engine, Settings};
@@ -184,11 +183,7 @@ pub fn metric_descriptions() -> Vec<Description> {
 /// # Errors
 /// When it cannot start. Later failures are logged and retried.
 pub async fn run(args: ControllerArgs) -> Result<(), ControllerError> {
-    let config = match &args.config {
-        Some(path) => Config::read(path)?,
-        None => Config::default(),
-    };
-    let classes = config.classes()?;
+    let settings = settings(&args)?;
     let instance = Instance::new();
     // It tells the instances apart in the API server's audit log.
     let agent = format!(
@@ -218,24 +213,17 @@ pub async fn run(args: ControllerArgs) -> Result<(), ControllerError> {
     serve::scrape::serve(&args.metrics, &client, exposition, survey)?;
     let shutdown = told_to_stop().map_err(ControllerError::Signal)?;
     let now = driver::now();
-    let engine = Engine::new(&settings(&args, &config, &classes), now);
+    let engine = Engine::new(&settings, now);
     if args.webhook.enable_webhook {
         let readiness = readiness.clone();
         let report = move |problem| readiness.send_modify(|readiness| readiness.webhook = problem);
-        webhook::start(
-            &args.webhook,
-            &client,
-            &classes,
-            config.passing_taints(),
-            args.disruption,
-            engine.readers(),
-            report,
-        )?;
+        let (settings, readers) = (settings.clone(), engine.readers());
+        webhook::start(&args.webhook, &client, settings, readers, report)?;
     }
 
     info!(
         server,
-        classes = classes.len(),
+        classes = settings.classes.len(),
         version = env!("CARGO_PKG_VERSION"),
         "Starting Controller"
     );
@@ -281,14 +269,15 @@ pub async fn run(args: ControllerArgs) -> Result<(), ControllerError> {
     ended
 }
 
-fn settings(
-    args: &ControllerArgs,
-    config: &Config,
-    classes: &[CriticalComponentClass],
-) -> Settings {
-    Settings {
-        classes: classes.to_vec(),
-        passing_taints: config.passing_taints(),
+fn settings(args: &ControllerArgs) -> Result<Settings, ConfigError> {
+    let config = match &args.config {
+        Some(path) => Config::read(path)?,
+        None => Config::default(),
+    };
+    let (classes, passing_taints) = config.parts()?;
+    Ok(Settings {
+        classes,
+        passing_taints,
         publish_conditions: args.publish_conditions,
         enable_karpenter: args.enable_karpenter,
         watch_csi_nodes: args.webhook.enable_webhook,
@@ -296,7 +285,7 @@ fn settings(
         rate: args.limiter.rate(),
         status_node_limit: args.status_node_limit.into(),
         disruption_limits: args.disruption,
-    }
+    })
 }
 
 /// Runs the loop beside the election that tells it whether it may write. Releases the lease at the end, unless it was lost.

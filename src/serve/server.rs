@@ -61,9 +61,8 @@ pub(crate) async fn serve_http(
             }
             continue;
         };
-        arriving.retain(|it: &Arriving| {
-            !it.arrived.load(Ordering::Relaxed) && !it.task.is_finished()
-        });
+        arriving
+            .retain(|it: &Arriving| !it.arrived.load(Ordering::Relaxed) && !it.task.is_finished());
         let tls = tls.clone();
         let arrived = Arc::new(AtomicBool::new(false));
         let router = router.clone();

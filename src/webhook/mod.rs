@@ -8,14 +8,11 @@ mod surroundings;
 mod warnings;
 
 use std::path::PathBuf;
-use std::sync::Arc;
 
 use kube::Client;
 use tracing::info;
 
-use crate::condition::CriticalComponentClass;
-use crate::engine::Readers;
-use crate::guard::Limits;
+use crate::engine::{Readers, Settings};
 use crate::process::own_namespace;
 use crate::serve::address::{BindAddress, listen, parse_address};
 use crate::serve::tls::{ManagedCertificate, client_authorities, follow};
@@ -56,9 +53,7 @@ pub struct WebhookArgs {
 pub(crate) fn start(
     args: &WebhookArgs,
     client: &Client,
-    classes: &[CriticalComponentClass],
-    passing_taints: Vec<String>,
-    limits: Limits,
+    settings: Settings,
     readers: Readers,
     report: impl Fn(Option<String>) + Send + 'static,
 ) -> Result<(), ServeError> {
@@ -85,13 +80,7 @@ pub(crate) fn start(
             }
         }
     });
-    let router = server::router(Surveyor::new(
-        client.clone(),
-        Arc::from(classes),
-        passing_taints,
-        limits,
-        readers,
-    ));
+    let router = server::router(Surveyor::new(client.clone(), settings, readers));
     let tls = certificates.acceptor(clients);
     tokio::spawn(serve_http(listener, "the webhook", 384, Some(tls), router));
     Ok(())

@@ -17,7 +17,7 @@ use tracing::debug;
 
 use crate::cluster::{client, with_causes};
 use crate::condition::{CriticalComponentClass, Source};
-use crate::engine::Readers;
+use crate::engine::{Readers, Settings};
 use crate::finding::Around;
 use crate::guard::Limits;
 use crate::object::{CsiNode, DaemonSet, Kept, Kind, Node, ObjectKey, RuleObject, Watched};
@@ -116,33 +116,24 @@ impl ListedNodes {
 
 pub(super) struct Surveyor {
     client: Client,
-    classes: Arc<[CriticalComponentClass]>,
-    passing_taints: Vec<String>,
-    limits: Limits,
+    /// The controller's, by which it would act for the rule.
+    settings: Settings,
     readers: Readers,
     reads: Semaphore,
 }
 
 impl Surveyor {
-    pub(super) fn new(
-        client: Client,
-        classes: Arc<[CriticalComponentClass]>,
-        passing_taints: Vec<String>,
-        limits: Limits,
-        readers: Readers,
-    ) -> Self {
+    pub(super) fn new(client: Client, settings: Settings, readers: Readers) -> Self {
         Self {
             client,
-            classes,
-            passing_taints,
-            limits,
+            settings,
             readers,
             reads: Semaphore::new(READS),
         }
     }
 
     pub(super) fn classes(&self) -> &[CriticalComponentClass] {
-        &self.classes
+        &self.settings.classes
     }
 
     /// Reads the cluster state for a rule with this spec.
@@ -171,7 +162,7 @@ impl Surveyor {
             csi_drivers,
             nodes: nodes.map(|nodes| ListedNodes::of(spec, &nodes)),
             gap: is_unread.then_some(NOT_LISTED),
-            limits: self.limits,
+            limits: self.settings.disruption_limits,
             now: Timestamp::now(),
         })
     }
@@ -208,9 +199,9 @@ impl Surveyor {
             error => format!("the rules cannot be listed: {}", with_causes(&error)),
         })?;
         let rules = rules.into_iter().filter_map(|rule| rule.read().ok());
-        let compiled =
-            rules.map(|it| Arc::new(Rule::compile(&it.metadata, it.spec, &self.classes)));
-        Ok(RuleSet::new(compiled, self.passing_taints.clone()))
+        let rules = rules.map(|it| Rule::compile(&it.metadata, it.spec, self.classes()));
+        let passing_taints = self.settings.passing_taints.clone();
+        Ok(RuleSet::new(rules.map(Arc::new), passing_taints))
     }
 
     /// The `DaemonSet`s of the cluster, unless there are too many.
