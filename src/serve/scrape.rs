@@ -87,7 +87,8 @@ pub(crate) fn serve(
 fn own_certificate() -> Result<Certificates, CertificateError> {
     let service = format!("{SERVICE}.{}.svc", own_namespace());
     let names = ["localhost", "127.0.0.1", "::1", &service].map(String::from);
-    issue(&names, Timestamp::now(), LIFETIME).map(Certificates::from)
+    let issued = issue(&names, Timestamp::now(), LIFETIME);
+    issued.map(|it| Certificates::new(Ok(it)))
 }
 
 /// Waits for the loop to update the gauges. If it times out, the counters are served all the same.

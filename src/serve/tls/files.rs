@@ -54,14 +54,14 @@ pub(crate) fn follow(folder: &Path, flag: &'static str) -> Result<Certificates, 
         let error = FilesError::unusable(folder, problem);
         return Err(ServeError::Files(flag, error));
     }
-    let certificates = match load(folder) {
-        Ok(certificate) => Certificates::from(certificate),
+    let certificates = Certificates::new(match load(folder) {
+        Ok(certificate) => Ok(certificate),
         Err(error @ FilesError::Missing(_)) => {
             warn!("no certificate yet: {error}");
-            Certificates::none(error.to_string())
+            Err(error.to_string())
         }
         Err(error) => return Err(ServeError::Files(flag, error)),
-    };
+    });
     tokio::spawn(poll(folder.to_owned(), certificates.clone()));
     Ok(certificates)
 }
@@ -75,7 +75,7 @@ async fn poll(folder: PathBuf, certificates: Certificates) {
                 problem = None;
                 if certificates.current().as_ref() != Some(&certificate) {
                     info!(folder = %folder.display(), "certificate loaded");
-                    certificates.replace(certificate);
+                    certificates.set(Ok(certificate));
                 }
             }
             Err(error) => {

@@ -71,7 +71,8 @@ impl ManagedCertificate {
     /// Keeps the certificate in the Secret of this namespace current for as long as the process lives. Until there is one,
     /// [`Certificates`] says why.
     pub(crate) fn follow(client: &Client, namespace: &str) -> Certificates {
-        let certificates = Certificates::none("the webhook's certificate has not been read yet");
+        let certificates =
+            Certificates::new(Err("the webhook's certificate has not been read yet".into()));
         let managed = Self {
             secret: format!("{namespace}/{SECRET}"),
             secrets: Api::namespaced(client.clone(), namespace),
@@ -97,7 +98,7 @@ impl ManagedCertificate {
                 Err(Setback::Problem(error)) => {
                     let current = certificates.current();
                     if current.is_some_and(|it| it.has_expired(Timestamp::now())) {
-                        certificates.withdraw(format!("the certificate has expired: {error}"));
+                        certificates.set(Err(format!("the certificate has expired: {error}")));
                     } else {
                         certificates.explain(error.clone());
                     }
@@ -151,7 +152,7 @@ impl ManagedCertificate {
         }
         if current.as_ref() != Some(&stored) {
             info!(secret = self.secret, "certificate loaded");
-            certificates.replace(stored);
+            certificates.set(Ok(stored));
         }
         Ok(INTERVAL)
     }

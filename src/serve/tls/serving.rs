@@ -19,25 +19,21 @@ use super::certificate::{CertificateError, ServingCertificate, certificates, pro
 pub(crate) struct Certificates(Arc<watch::Sender<Result<ServingCertificate, String>>>);
 
 impl Certificates {
-    /// No certificate yet, and why. Until there is one, every handshake fails.
-    pub(crate) fn none(why: impl Into<String>) -> Self {
-        Self(Arc::new(watch::Sender::new(Err(why.into()))))
+    /// A certificate, or why there is none yet. Until there is one, every handshake fails.
+    pub(crate) fn new(state: Result<ServingCertificate, String>) -> Self {
+        Self(Arc::new(watch::Sender::new(state)))
     }
 
-    pub(crate) fn replace(&self, certificate: ServingCertificate) {
-        drop(self.0.send_replace(Ok(certificate)));
+    /// Serves this certificate from now on, or none for this reason.
+    pub(crate) fn set(&self, state: Result<ServingCertificate, String>) {
+        drop(self.0.send_replace(state));
     }
 
     /// Records why there is no certificate, unless there is one.
-    pub(crate) fn explain(&self, why: impl Into<String>) {
+    pub(crate) fn explain(&self, why: String) {
         if self.current().is_none() {
-            self.withdraw(why);
+            self.set(Err(why));
         }
-    }
-
-    /// Stops serving the certificate, because no client trusts it any more.
-    pub(crate) fn withdraw(&self, why: impl Into<String>) {
-        drop(self.0.send_replace(Err(why.into())));
     }
 
     pub(crate) fn current(&self) -> Option<ServingCertificate> {
@@ -60,12 +56,6 @@ impl Certificates {
     /// Watches the certificate, or the reason why there is none.
     pub(crate) fn subscribe(&self) -> watch::Receiver<Result<ServingCertificate, String>> {
         self.0.subscribe()
-    }
-}
-
-impl From<ServingCertificate> for Certificates {
-    fn from(certificate: ServingCertificate) -> Self {
-        Self(Arc::new(watch::Sender::new(Ok(certificate))))
     }
 }
 
@@ -111,15 +101,15 @@ mod tests {
     fn a_certificate_that_is_there_stays_unless_it_is_withdrawn() {
         let lifetime = std::time::Duration::from_secs(3600);
         let made = issue(&["localhost".into()], Timestamp::now(), lifetime);
-        let certificates = Certificates::none("not yet");
+        let certificates = Certificates::new(Err("not yet".into()));
         let state = certificates.subscribe();
         let why = || state.borrow().clone().err();
-        certificates.explain("still not");
+        certificates.explain("still not".into());
         assert_eq!(why().as_deref(), Some("still not"));
-        certificates.replace(made.unwrap());
-        certificates.explain("not read");
+        certificates.set(Ok(made.unwrap()));
+        certificates.explain("not read".into());
         assert_eq!(why(), None);
-        certificates.withdraw("expired");
+        certificates.set(Err("expired".into()));
         assert_eq!(why().as_deref(), Some("expired"));
         assert_eq!(certificates.current(), None);
     }
@@ -149,7 +139,7 @@ mod tests {
 
         let lifetime = std::time::Duration::from_secs(3600);
         let issued = issue(&["localhost".into()], Timestamp::now(), lifetime).unwrap();
-        let acceptor = Certificates::from(issued.clone()).acceptor(Some(clients.unwrap()));
+        let acceptor = Certificates::new(Ok(issued.clone())).acceptor(Some(clients.unwrap()));
         let mut roots = RootCertStore::empty();
         roots
             .add(CertificateDer::from_pem_slice(issued.ca.as_bytes()).unwrap())
