@@ -12,9 +12,9 @@ use serde_json::value::RawValue;
 
 use super::bookmarks;
 use super::client;
-use super::filter::Filter;
 use super::gap::{Gap, why};
 use crate::object::ResourceKind;
+use crate::selector::Filter;
 
 /// The most objects of a page.
 const PAGE: u32 = 500;

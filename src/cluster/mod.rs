@@ -4,14 +4,13 @@
 pub mod bookmarks;
 mod causes;
 pub(crate) mod client;
-mod filter;
 mod gap;
 mod list;
 mod stream;
 
 pub use crate::object::ResourceKind;
+pub(crate) use crate::selector::Filter;
 pub(crate) use causes::with_causes;
-pub(crate) use filter::Filter;
 pub use gap::Gap;
 pub(crate) use list::{Cluster, ListPage, Objects};
 pub(crate) use stream::{Events, KARPENTER_RBAC, RBAC, events, explain, refusal};

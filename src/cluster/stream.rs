@@ -10,10 +10,11 @@ use kube::{Api, Client, Resource};
 
 use super::bookmarks::NoAnswer;
 use super::causes::with_causes;
-use crate::condition::{Scope, Watch};
+use crate::condition::Watch;
 use crate::engine::WATCH_LENGTH;
 use crate::engine::io::{Object, Seen};
 use crate::object::{self, Kind, Watched};
+use crate::selector::Filter;
 
 /// The manifests that grant what the controller does to nodes and rules...
 pub(crate) const RBAC: &str = "config/rbac";
@@ -23,7 +24,7 @@ pub(crate) const KARPENTER_RBAC: &str = "config/karpenter";
 pub(crate) type Events = BoxStream<'static, watcher::Result<Seen>>;
 
 /// What a watch of these objects shows.
-pub(crate) fn events(client: &Client, watch: Watch, scope: &Scope) -> Events {
+pub(crate) fn events(client: &Client, watch: Watch, scope: &Filter) -> Events {
     match watch {
         Watch::Nodes => shown(client, watch, scope, Object::Node),
         Watch::CsiNodes => shown(client, watch, scope, Object::CsiNode),
@@ -43,7 +44,7 @@ pub(crate) fn events(client: &Client, watch: Watch, scope: &Scope) -> Events {
 fn shown<T: Kind + Send + 'static>(
     client: &Client,
     watch: Watch,
-    scope: &Scope,
+    scope: &Filter,
     wrap: impl Fn(Watched<T>) -> Object + Send + 'static,
 ) -> Events {
     let client = client.clone();
@@ -52,8 +53,8 @@ fn shown<T: Kind + Send + 'static>(
         None => Api::all(client),
     };
     let config = Config {
-        label_selector: scope.labels(),
-        field_selector: scope.fields(watch),
+        label_selector: scope.labels.as_ref().map(ToString::to_string),
+        field_selector: scope.fields.clone(),
         timeout: u32::try_from(WATCH_LENGTH.as_secs()).ok(),
         ..Config::default()
     };

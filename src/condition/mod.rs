@@ -35,4 +35,4 @@ pub(crate) use source::{
     RESERVED_PREFIXES, Source, counts_something, is_ours, is_under_our_domain, names_nothing,
 };
 pub(crate) use trust::Trust;
-pub use watch::{Scope, Watch};
+pub use watch::Watch;

@@ -13,8 +13,8 @@ use tracing::{debug, info, warn};
 
 use super::health::Readiness;
 use super::metrics::Metrics;
-use crate::cluster::{Events, client, events, explain, refusal};
-use crate::condition::{Scope, Watch};
+use crate::cluster::{Events, Filter, client, events, explain, refusal};
+use crate::condition::Watch;
 use crate::engine::io::Seen;
 use crate::engine::{Backoff, LONGEST_WAIT, Pauses};
 
@@ -59,7 +59,7 @@ impl Watches {
     }
 
     /// Starts a watch, or starts it again. It ends at the latest when the receiver of the changes is dropped.
-    pub(crate) fn begin(&mut self, watch: Watch, scope: &Scope) {
+    pub(crate) fn begin(&mut self, watch: Watch, scope: &Filter) {
         let previous = self.under_way.remove(&watch);
         let labels = &[watch.name()];
         let restarts = self.metrics.watch_restarts.with_label_values(labels);

@@ -22,7 +22,7 @@ use super::error::RequestError;
 use super::freshness::{MAX_AGE, Phase, Restored, WatchStates};
 use super::io::{Now, Object, Seen};
 use super::settings::Settings;
-use crate::condition::{Component, ComponentGroup, Scope, Watch, selects};
+use crate::condition::{Component, ComponentGroup, Watch, selects};
 use crate::finding::{Around, Backing};
 use crate::object::{
     self, CsiNode, DaemonSet, Kept, Kind, Node, NodeClaim, NodePool, ObjectKey, Pod, ResourceSlice,
@@ -31,6 +31,7 @@ use crate::object::{
 use crate::plan::{ClusterState, NodeState};
 use crate::repair::{Census, Karpenter, NoClaim, NodeClaims, may_be_late};
 use crate::rule::Rule;
+use crate::selector::Filter;
 use components::Components;
 use entries::Entries;
 pub(crate) use rulebook::CachedRule;
@@ -65,7 +66,7 @@ impl Cache {
         let karpenter = [Watch::NodeClaims, Watch::NodePools].into_iter();
         let karpenter = karpenter.filter(|_| settings.enable_karpenter);
         for watch in [Watch::Nodes, Watch::Rules].into_iter().chain(karpenter) {
-            views.begin(watch, Scope::default(), Some(now.monotonic));
+            views.begin(watch, Filter::default(), Some(now.monotonic));
         }
         Self {
             views,

@@ -13,13 +13,14 @@ use super::rules::{guard_for, observe};
 use super::settings::Settings;
 use super::status::{Found, remarks, says_held_back, would_gate};
 use crate::api::ConditionPolicy;
-use crate::condition::{CriticalComponentClass, Observations, Scope, Source, Watch};
+use crate::condition::{CriticalComponentClass, Observations, Source, Watch};
 use crate::finding::{Backing, Finding};
 use crate::guard::{Limits, Report};
 use crate::object::{Kept, Node};
 use crate::plan::{self, ClusterState, NodeHistory, NodePlan, NodeState};
 use crate::repair::Karpenter;
 use crate::rule::{Rule, RuleSet};
+use crate::selector::Filter;
 
 /// Lists that were made just now are not stale.
 static CURRENT: BTreeSet<Watch> = BTreeSet::new();
@@ -90,7 +91,7 @@ impl Forecast {
     }
 
     /// What must be listed in addition, given what is listed so far.
-    pub(crate) fn wanted(&mut self) -> Vec<(Watch, Scope)> {
+    pub(crate) fn wanted(&mut self) -> Vec<(Watch, Filter)> {
         let orders = self.orders().into_iter();
         let wanted = orders.filter_map(|order| match order {
             Effect::Watch(watch, scope) => Some((watch, scope)),
@@ -99,7 +100,7 @@ impl Forecast {
         wanted.collect()
     }
 
-    pub(crate) fn components(&self) -> impl Iterator<Item = (Watch, &Scope)> {
+    pub(crate) fn components(&self) -> impl Iterator<Item = (Watch, &Filter)> {
         self.cache.views.of_groups(|group| group.class().is_none())
     }
 

@@ -14,8 +14,9 @@ use super::attempt::{Backoff, Pauses};
 use super::error::RequestError;
 use super::io::Effect;
 use super::map::Set;
-use crate::condition::{ComponentGroup, Scope, Watch};
+use crate::condition::{ComponentGroup, Watch};
 use crate::object::{ObjectKey, Version};
+use crate::selector::Filter;
 
 /// The highest age of evidence for which a taint may be added or removed. A working watch is at most about 17 seconds old.
 pub const MAX_AGE: Duration = Duration::from_secs(20);
@@ -57,7 +58,7 @@ pub(crate) enum Phase {
 
 #[derive(Debug, Default)]
 struct WatchState {
-    scope: Scope,
+    scope: Filter,
     /// Whether the cluster has no such resource, as far as is known.
     is_absent: bool,
     /// Everything has been shown that had happened by this time; `None` until the first list is complete.
@@ -128,7 +129,7 @@ impl WatchState {
 
 impl WatchStates {
     /// Has a watch started that has shown nothing yet; `since` is from when on that matters.
-    pub(crate) fn begin(&mut self, watch: Watch, scope: Scope, since: Option<Instant>) {
+    pub(crate) fn begin(&mut self, watch: Watch, scope: Filter, since: Option<Instant>) {
         self.orders.push(Effect::Watch(watch, scope.clone()));
         let view = WatchState {
             scope,
@@ -175,7 +176,7 @@ impl WatchStates {
         })
     }
 
-    pub(crate) fn scope(&self, watch: Watch) -> Option<&Scope> {
+    pub(crate) fn scope(&self, watch: Watch) -> Option<&Filter> {
         self.all.get(&watch).map(|view| &view.scope)
     }
 
@@ -183,7 +184,7 @@ impl WatchStates {
     pub(crate) fn of_groups(
         &self,
         is_meant: impl Fn(ComponentGroup) -> bool,
-    ) -> impl Iterator<Item = (Watch, &Scope)> {
+    ) -> impl Iterator<Item = (Watch, &Filter)> {
         let all = self.all.iter().map(|(watch, view)| (*watch, &view.scope));
         all.filter(move |(watch, _)| watch.group().is_some_and(&is_meant))
     }
@@ -259,7 +260,7 @@ impl WatchStates {
     }
 
     /// Takes the next watch for which a consistent read is due.
-    pub(crate) fn next_read(&mut self, now: Instant) -> Option<(Watch, Scope)> {
+    pub(crate) fn next_read(&mut self, now: Instant) -> Option<(Watch, Filter)> {
         let is_due =
             |view: &WatchState| view.reading.is_none() && view.read_at.is_some_and(|at| at <= now);
         let (watch, view) = self.all.iter_mut().find(|(_, view)| is_due(view))?;
@@ -422,7 +423,7 @@ mod tests {
     /// The nodes, listed up to version 5, and watched from there.
     fn listed(at: Instant) -> WatchStates {
         let mut views = WatchStates::default();
-        views.begin(NODES, Scope::default(), Some(at));
+        views.begin(NODES, Filter::default(), Some(at));
         views.take_orders();
         views.begin_list(NODES, at);
         assert!(!views.has_listed(NODES));
@@ -493,7 +494,7 @@ mod tests {
         let at = seconds(Instant::now());
         let mut views = WatchStates::default();
         // As for what a rule names.
-        views.begin(NODES, Scope::default(), None);
+        views.begin(NODES, Filter::default(), None);
         views.begin_list(NODES, at(0));
         assert_eq!(views.stale(at(40)).count(), 0, "it is to be seen");
         let (asked, _) = views.end_list(NODES, false, at(40));

@@ -12,10 +12,11 @@ use serde_json::Value;
 use super::count::Count;
 use super::error::RequestError;
 use super::notice::Notice;
-use crate::condition::{ComponentGroup, Scope, Watch};
+use crate::condition::{ComponentGroup, Watch};
 use crate::object::{
     CsiNode, DaemonSet, Node, NodeClaim, NodePool, Pod, ResourceSlice, RuleObject, Version, Watched,
 };
+use crate::selector::Filter;
 
 /// The current time, by both clocks.
 #[derive(Debug, Clone, Copy)]
@@ -150,7 +151,7 @@ pub enum Effect {
     /// A request to make at once. It is answered by [`Input::Answered`], with an error if it times out.
     Request(RequestId, Request),
     /// Start this watch, or start it again: it lists.
-    Watch(Watch, Scope),
+    Watch(Watch, Filter),
     /// Stop this watch. Its events that are not taken in yet are ignored.
     Unwatch(Watch),
     Count(Count),
@@ -179,7 +180,7 @@ pub enum Request {
         version: Version,
     },
     /// A consistent read of the cluster's version, of what a watch selects; answered by [`Answer::Version`].
-    ReadVersion(Watch, Scope),
+    ReadVersion(Watch, Filter),
     /// Posts an Event; answered by [`Answer::Done`].
     PostEvent {
         notice: Box<Notice>,

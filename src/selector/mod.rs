@@ -1,5 +1,6 @@
-//! Label selectors and node affinity requirements: parsed once, matched often.
+//! Label selectors and node affinity requirements, parsed once and matched often; and filters of lists and watches.
 
+mod filter;
 mod label;
 mod overlap;
 mod requirement;
@@ -9,6 +10,7 @@ use std::fmt;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, LabelSelectorRequirement};
 
+pub use filter::Filter;
 pub(crate) use label::{is_dns_subdomain, is_label_key, is_label_value, is_namespace};
 pub use overlap::overlap;
 pub(crate) use requirement::{IN, NOT_IN, SelectorError};

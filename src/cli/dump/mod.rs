@@ -16,7 +16,7 @@ use serde_json::Value;
 
 use super::failure::CliError;
 use super::page::{Block, Page, Render};
-use super::read::{ABOUT, AboutDump, FORM, ObjectSource, filter};
+use super::read::{ABOUT, AboutDump, FORM, ObjectSource};
 use super::snapshot::Snapshot;
 use crate::api::names::{CONFIG_MAP, LEASE, NAMESPACE};
 use crate::cluster::{Filter, Gap, ResourceKind};
@@ -157,9 +157,9 @@ fn filters(kind: ResourceKind, snapshot: &Snapshot) -> Vec<Filter> {
             let watched = snapshot.view.components();
             let pods = watched.filter(|(watch, _)| matches!(watch, Watch::Pods(_)));
             // Also those that are not bound or have ended, which can be explained.
-            let of_named = pods.map(|(watch, scope)| Filter {
+            let of_named = pods.map(|(_, scope)| Filter {
                 fields: None,
-                ..filter(watch, scope, None)
+                ..scope.clone()
             });
             let unbound = all.is("spec.nodeName", "");
             of_classes

@@ -17,7 +17,7 @@ use super::source::{ObjectSource, record_gap};
 use crate::cli::failure::CliError;
 use crate::cli::snapshot::{Depth, Manifests, Snapshot, UnreadyPod, Wanted, is_ready, last_seen};
 use crate::cluster::{Filter, Gap, ResourceKind};
-use crate::condition::{CriticalComponentClass, Scope, Source, Watch};
+use crate::condition::{CriticalComponentClass, Source, Watch};
 use crate::engine::Forecast;
 use crate::engine::io::{Now, Object, Seen};
 use crate::object::{ObjectKey, PodReady, RuleObject};
@@ -140,12 +140,12 @@ async fn fill(
 }
 
 /// The lists that the rules need and that were not due before. Every other one counts as listed and empty.
-pub(super) fn due(snapshot: &mut Snapshot, depth: Depth) -> Vec<(Watch, Scope)> {
+pub(super) fn due(snapshot: &mut Snapshot, depth: Depth) -> Vec<(Watch, Filter)> {
     let Snapshot { view, unlisted, .. } = snapshot;
     let (mut due, mut wanted) = (Vec::new(), view.wanted());
     loop {
         unlisted.append(&mut wanted);
-        let is_due = |(watch, _): &mut (Watch, Scope)| is_needed(*watch, view, depth);
+        let is_due = |(watch, _): &mut (Watch, Filter)| is_needed(*watch, view, depth);
         due.extend(unlisted.extract_if(.., is_due));
         for (watch, _) in &*unlisted {
             if *watch != Watch::Rules {
@@ -181,12 +181,8 @@ fn is_needed(watch: Watch, view: &Forecast, depth: Depth) -> bool {
 }
 
 /// The objects of a list, of this node if one is named.
-pub(crate) fn filter(watch: Watch, scope: &Scope, node: Option<&str>) -> Filter {
-    let filter = Filter {
-        namespace: scope.namespace.as_deref().map(str::to_owned),
-        labels: scope.labels.clone(),
-        fields: scope.fields(watch),
-    };
+fn filter(watch: Watch, scope: &Filter, node: Option<&str>) -> Filter {
+    let filter = scope.clone();
     match (watch, node) {
         (Watch::Nodes | Watch::CsiNodes, Some(node)) => filter.is("metadata.name", node),
         (Watch::Pods(_), Some(node)) => filter.is("spec.nodeName", node),

@@ -18,8 +18,8 @@ use super::controller::leader;
 use super::source::ObjectSource;
 use crate::cli::failure::CliError;
 use crate::cli::snapshot::{Depth, Leader, Snapshot, Wanted};
-use crate::cluster::{Events, ResourceKind, events, explain};
-use crate::condition::{Scope, Watch};
+use crate::cluster::{Events, Filter, ResourceKind, events, explain};
+use crate::condition::Watch;
 use crate::engine::io::{Effect, Object, Seen};
 
 /// How often the Lease is read.
@@ -56,7 +56,7 @@ impl<'a> Live<'a> {
             });
             live.leaders = leaders.boxed_local();
         }
-        live.watch(Watch::Rules, &Scope::default());
+        live.watch(Watch::Rules, &Filter::default());
         for (watch, scope) in std::mem::take(&mut live.snapshot.listed) {
             if live.snapshot.gap(watch.resource()).is_none() {
                 live.watch(watch, &scope);
@@ -65,7 +65,7 @@ impl<'a> Live<'a> {
         Ok(live)
     }
 
-    fn watch(&mut self, watch: Watch, scope: &Scope) {
+    fn watch(&mut self, watch: Watch, scope: &Filter) {
         if let ObjectSource::Cluster(cluster) = self.source {
             let events = events(&cluster.client, watch, scope).default_backoff();
             self.watches.insert(watch, events.boxed());

@@ -17,7 +17,7 @@ use crate::cluster::{Filter, ResourceKind};
 use crate::condition::CriticalComponentClass;
 use crate::object::ObjectKey;
 
-pub(super) use builder::{Configured, filter, snapshot, with_rules};
+pub(super) use builder::{Configured, snapshot, with_rules};
 #[cfg(test)]
 pub(super) use files::put;
 pub(super) use files::{ABOUT, AboutDump, FORM, dump_in, manifests};

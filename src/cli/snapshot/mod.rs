@@ -10,8 +10,8 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
-use crate::cluster::{Gap, ResourceKind};
-use crate::condition::{CriticalComponentClass, Scope, Watch};
+use crate::cluster::{Filter, Gap, ResourceKind};
+use crate::condition::{CriticalComponentClass, Watch};
 use crate::engine::{Forecast, RuleRemarks, says_all_suspended};
 use crate::finding::{Finding, summed_up};
 use crate::guard::Limits;
@@ -29,9 +29,9 @@ pub(crate) use pod::{
 pub struct Snapshot {
     pub(crate) at: Timestamp,
     pub(crate) view: Forecast,
-    pub(super) listed: Vec<(Watch, Scope)>,
+    pub(super) listed: Vec<(Watch, Filter)>,
     /// The lists that the rules do not need.
-    pub(super) unlisted: Vec<(Watch, Scope)>,
+    pub(super) unlisted: Vec<(Watch, Filter)>,
     /// The rules as written in the cluster, also where the view has others in their place.
     pub(crate) rules: Vec<RuleObject>,
     /// The controller's limits, if found in its Deployment.

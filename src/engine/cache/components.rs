@@ -8,13 +8,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::condition::{
-    ByGroup, CHECK_LABEL, Component, ComponentGroup, CriticalComponentClass, NamedComponent, Scope,
-    Watch,
+    ByGroup, CHECK_LABEL, Component, ComponentGroup, CriticalComponentClass, NamedComponent, Watch,
 };
 use crate::engine::freshness::{Phase, WatchStates};
 use crate::object::{DaemonSet, Kept, ObjectKey, Pod, PodPhase};
 use crate::rule::RuleSet;
-use crate::selector::Selector;
+use crate::selector::{Filter, Selector};
 
 /// The label that the `DaemonSet` controller puts on its pods, as does that of `StatefulSet`s.
 const REVISION_LABEL: &str = "controller-revision-hash";
@@ -84,9 +83,9 @@ impl Components {
         let classes = self.classes.iter().enumerate();
         let of_classes = classes.flat_map(|(index, class)| {
             let group = ComponentGroup::Class(index);
-            [Watch::Pods(group), Watch::DaemonSets(group)].map(|it| (it, class.scope(it)))
+            [Watch::Pods(group), Watch::DaemonSets(group)].map(|it| (it, class.filter(it)))
         });
-        let csi_nodes = (Watch::CsiNodes, Scope::default());
+        let csi_nodes = (Watch::CsiNodes, Filter::default());
         for (watch, scope) in of_classes.chain([csi_nodes]).collect::<Vec<_>>() {
             let is_read = watch == Watch::CsiNodes && self.with_csi_nodes;
             match (is_read || rules.depends_on(watch), views.has(watch)) {
@@ -108,23 +107,26 @@ impl Components {
         let group = ComponentGroup::Named(self.next_group);
         self.next_group += 1;
         let (pods, daemon_sets) = (Watch::Pods(group), Watch::DaemonSets(group));
-        let mut scope = Scope::default();
         match &component {
-            Component::DaemonSet(key) => views.begin(daemon_sets, Scope::of_one(key), None),
-            Component::AllDaemonSets => {
-                views.begin(daemon_sets, scope.clone(), None);
-                scope.labels = Some(Selector::of_label_key(REVISION_LABEL));
-                views.begin(pods, scope, None);
+            Component::DaemonSet(key) => {
+                let one = Filter::one(&key.namespace, &key.name);
+                views.begin(daemon_sets, one, None);
             }
+            Component::AllDaemonSets => {
+                views.begin(daemon_sets, Filter::default(), None);
+                let labels = Selector::of_label_key(REVISION_LABEL);
+                let all = Filter::labelled(labels).bound().unfinished();
+                views.begin(pods, all, None);
+            }
+            // A check's pods tell its result once they have ended.
             Component::Check(key) => {
-                scope.namespace = Some(key.namespace.clone());
-                scope.labels = Some(Selector::of_label(CHECK_LABEL, &key.name));
-                scope.with_ended = true;
-                views.begin(pods, scope, None);
+                let labels = Selector::of_label(CHECK_LABEL, &key.name);
+                let runs = Filter::labelled(labels).within(Some(&key.namespace));
+                views.begin(pods, runs.bound(), None);
             }
             Component::Devices(driver) => {
-                scope.driver = Some(driver.clone());
-                views.begin(Watch::ResourceSlices(group), scope, None);
+                let of_driver = Filter::default().is("spec.driver", driver);
+                views.begin(Watch::ResourceSlices(group), of_driver, None);
             }
         }
         self.named.push(NamedComponent {
@@ -165,18 +167,14 @@ impl Components {
             return Vec::new();
         };
         let pods = Watch::Pods(group);
-        match views.scope(pods) {
-            None if selector.is_none() => {}
-            None => {
-                let scope = Scope {
-                    namespace: Some(key.namespace),
-                    labels: selector,
-                    ..Scope::default()
-                };
-                views.begin(pods, scope, None);
+        match (views.scope(pods), selector) {
+            (None, None) => {}
+            (None, Some(selector)) => {
+                let its_own = Filter::labelled(selector).within(Some(&key.namespace));
+                views.begin(pods, its_own.bound().unfinished(), None);
             }
-            Some(scope) if scope.labels == selector => {}
-            Some(_) => {
+            (Some(scope), selector) if scope.labels == selector => {}
+            (Some(_), _) => {
                 let ended = self.end_group(group, views);
                 self.begin_group(Component::DaemonSet(key), views);
                 return ended;

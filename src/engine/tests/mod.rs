@@ -30,9 +30,10 @@ use super::count::{Count, RuleCount};
 use super::io::{Answer, Effect, Input, Now, Request, RequestId, Seen};
 use super::survey::{Gauge, RULE_NODES};
 use super::{Engine, Rate, RequestError, Settings};
-use crate::condition::{Scope, Watch};
+use crate::condition::Watch;
 use crate::config::Config;
 use crate::guard::Limits;
+use crate::selector::Filter;
 use crate::testing::{Builder, NodeBuilder, RuleBuilder, at};
 use cluster::{Cluster, object};
 
@@ -60,7 +61,7 @@ struct Bench {
     pending: Vec<(RequestId, Request)>,
     watches: Vec<Watch>,
     /// Watches of what rules name. They join `watches` in [`Bench::lists`], those of classes and `CSINode`s at once.
-    begun: BTreeMap<Watch, Scope>,
+    begun: BTreeMap<Watch, Filter>,
     /// The watches that show nothing by themselves, however often they are started again.
     silent: Vec<Watch>,
     /// The watches that are to list again.

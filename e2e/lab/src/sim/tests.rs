@@ -4,9 +4,10 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::time::Instant;
 
-use nodegate::condition::{ComponentGroup, Scope, Watch};
+use nodegate::condition::{ComponentGroup, Watch};
 use nodegate::engine::RequestError;
 use nodegate::engine::io::{Effect, Input, Now, Object, Request as Wanted, Seen};
+use nodegate::selector::Filter;
 use serde_json::json;
 
 use super::actor::Actor;
@@ -51,7 +52,15 @@ impl Machine for Labeller {
                 Watch::Pods(ComponentGroup::Class(0)),
                 Watch::DaemonSets(ComponentGroup::Class(0)),
             ];
-            effects.extend(watches.map(|watch| Effect::Watch(watch, Scope::default())));
+            effects.extend(watches.map(|watch| {
+                let is_pods = matches!(watch, Watch::Pods(_));
+                let bound = "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed";
+                let scope = Filter {
+                    fields: is_pods.then(|| bound.into()),
+                    ..Filter::default()
+                };
+                Effect::Watch(watch, scope)
+            }));
         }
         for input in inputs {
             self.diary.borrow_mut().push((now, told(&input)));

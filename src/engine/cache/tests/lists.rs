@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::api::names::READINESS_TTL;
-use crate::condition::Scope;
+use crate::selector::Filter;
 
 const UID: &str = "uid";
 
@@ -14,7 +14,7 @@ pub(super) fn empty() -> Cache {
     for watch in [Watch::Nodes, Watch::Rules].into_iter().chain(Watch::KINDS) {
         // No rule depends on it.
         if !cache.views.has(watch) {
-            cache.views.begin(watch, Scope::default(), None);
+            cache.views.begin(watch, Filter::default(), None);
         }
         cache.apply(init(watch, 0), now(0));
         cache.apply(Seen::InitDone(watch), now(0));

@@ -2,9 +2,9 @@
 
 use super::*;
 use crate::condition::ComponentGroup::{self, Class, Named};
-use crate::condition::Scope;
 use crate::engine::io::Effect;
 use crate::rule::MOST_COMPONENTS;
+use crate::selector::Filter;
 use crate::testing::{DaemonSetBuilder, PodBuilder, pod};
 
 const AGENT: &str = "daemonset.nodegate.dev/tools.agent";
@@ -41,6 +41,12 @@ fn pod_of(agent: &DaemonSetBuilder) -> PodBuilder {
     pod("tools/a").of(agent).on("n").ready()
 }
 
+/// The name of the one object that a watch selects, if it does.
+fn name(fields: Option<&String>) -> Option<String> {
+    let name = fields?.strip_prefix("metadata.name=")?;
+    Some(name.to_owned())
+}
+
 /// The watches started and stopped since the last call.
 fn orders(cache: &mut Cache) -> Vec<String> {
     let orders = cache
@@ -48,7 +54,7 @@ fn orders(cache: &mut Cache) -> Vec<String> {
         .take_orders()
         .into_iter()
         .map(|order| match order {
-            Effect::Watch(watch, scope) => match (scope.name, scope.labels) {
+            Effect::Watch(watch, scope) => match (name(scope.fields.as_ref()), scope.labels) {
                 (Some(name), _) => format!("+{watch:?} {}/{name}", scope.namespace.unwrap()),
                 (None, labels) => {
                     let labels = labels.map(|it| it.to_string()).unwrap_or_default();
@@ -409,10 +415,7 @@ fn slices_are_kept_by_node_and_go_with_their_rule() {
     let devices = rule("r").waits_for(DEVICES);
     let mut cache = with(std::slice::from_ref(&devices));
     let watch = Watch::ResourceSlices(Named(0));
-    let scope = Scope {
-        driver: Some("gpu.example.com".into()),
-        ..Scope::default()
-    };
+    let scope = Filter::default().is("spec.driver", "gpu.example.com");
     let orders = cache.views.take_orders();
     assert!(matches!(&orders[..], [Effect::Watch(it, of)] if *it == watch && *of == scope));
     lists(&mut cache, watch, Some(slice("a", "n", 5)));

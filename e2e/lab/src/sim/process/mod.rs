@@ -7,9 +7,10 @@ mod world;
 
 use std::time::Instant;
 
-use nodegate::condition::{Scope, Watch};
+use nodegate::condition::Watch;
 use nodegate::engine::RequestError;
 use nodegate::engine::io::{Effect, Input};
+use nodegate::selector::Filter;
 
 use super::cluster::Change;
 use super::defect::{Defect, guarded};
@@ -355,7 +356,7 @@ impl<'a> Process<'a> {
     }
 
     /// Starts a watch that the machine asks for.
-    fn watch(&mut self, watch: Watch, scope: &Scope, now: Time) {
+    fn watch(&mut self, watch: Watch, scope: &Filter, now: Time) {
         if self.feed(watch).is_none() {
             let mut feed = Feed::new(watch, scope, self.rng.fork());
             hide(&mut feed, &self.unobserved);

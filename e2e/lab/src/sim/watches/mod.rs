@@ -5,9 +5,10 @@ mod source;
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use nodegate::condition::{Scope, Watch};
+use nodegate::condition::Watch;
 use nodegate::engine::WATCH_LENGTH;
 use nodegate::engine::io::{Object, Seen};
+use nodegate::selector::Filter;
 use serde_json::Value;
 
 use super::cluster::{Change, Cluster};
@@ -107,7 +108,7 @@ impl Stream {
 
 impl Feed {
     /// A watch that has not been started.
-    pub(super) fn new(watch: Watch, scope: &Scope, rng: Rng) -> Self {
+    pub(super) fn new(watch: Watch, scope: &Filter, rng: Rng) -> Self {
         Self {
             watch,
             source: Source::of(watch, scope),
@@ -127,7 +128,7 @@ impl Feed {
     }
 
     /// Starts it with this scope, or starts it again.
-    pub(super) fn begin_anew(&mut self, scope: &Scope, now: Time) {
+    pub(super) fn begin_anew(&mut self, scope: &Filter, now: Time) {
         self.source = Source::of(self.watch, scope);
         self.version = None;
         self.shown_at = now;

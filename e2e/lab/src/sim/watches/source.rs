@@ -1,6 +1,7 @@
 //! The scope of each watch.
 
-use nodegate::condition::{Scope, Watch};
+use nodegate::condition::Watch;
+use nodegate::selector::Filter;
 use serde_json::Value;
 
 use crate::sim::cluster::Change;
@@ -15,13 +16,14 @@ pub(super) struct Source {
 
 impl Source {
     /// The source of a watch with this scope.
-    pub(super) fn of(watch: Watch, scope: &Scope) -> Self {
-        let selector = Selector::default().labels(&scope.labels().unwrap_or_default());
-        let fields = scope.fields(watch).unwrap_or_default();
-        let selector = selector.and_then(|selector| selector.fields(&fields));
+    pub(super) fn of(watch: Watch, scope: &Filter) -> Self {
+        let labels = scope.labels.as_ref().map(ToString::to_string);
+        let selector = Selector::default().labels(&labels.unwrap_or_default());
+        let fields = scope.fields.as_deref().unwrap_or_default();
+        let selector = selector.and_then(|selector| selector.fields(fields));
         Self {
             kind: kind(watch),
-            namespace: scope.namespace.as_deref().map(str::to_owned),
+            namespace: scope.namespace.clone(),
             selector: selector.expect("the engine's selectors are the API server's"),
         }
     }

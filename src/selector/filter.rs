@@ -1,15 +1,17 @@
-//! Which objects of a kind are listed: the same question for the API server and for objects in memory.
+//! Which objects of a kind are listed or watched: the same question for the API server and for objects in memory.
 
 use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use crate::selector::Selector;
+use super::Selector;
 
 /// Selects objects of a kind that match all of these.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Filter {
+pub struct Filter {
+    /// Only in this namespace.
     pub namespace: Option<String>,
+    /// Only those with labels that match.
     pub labels: Option<Selector>,
     /// What fields must be, as a field selector: `path=value` or `path!=value`, by commas. One that an object lacks is empty.
     pub fields: Option<String>,
@@ -45,9 +47,23 @@ impl Filter {
         }
     }
 
-    pub(crate) fn is(mut self, path: &str, value: &str) -> Self {
+    pub(crate) fn is(self, path: &str, value: &str) -> Self {
+        self.with_field(&format!("{path}={value}"))
+    }
+
+    /// Only pods that are bound to a node.
+    pub(crate) fn bound(self) -> Self {
+        self.with_field("spec.nodeName!=")
+    }
+
+    /// Only pods that have not ended.
+    pub(crate) fn unfinished(self) -> Self {
+        self.with_field("status.phase!=Succeeded,status.phase!=Failed")
+    }
+
+    fn with_field(mut self, field: &str) -> Self {
         let earlier = self.fields.map_or_else(String::new, |it| it + ",");
-        self.fields = Some(format!("{earlier}{path}={value}"));
+        self.fields = Some(earlier + field);
         self
     }
 
@@ -98,12 +114,10 @@ mod tests {
 
     #[test]
     fn a_filter_means_the_same_to_the_api_server_and_in_memory() {
-        let bound = Filter {
-            fields: Some("spec.nodeName!=,status.phase!=Failed".into()),
-            ..Filter::default()
-        };
+        let bound = Filter::default().bound().unfinished();
         let bound = bound.is("metadata.name", "p");
-        let selector = "spec.nodeName!=,status.phase!=Failed,metadata.name=p";
+        let selector =
+            "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed,metadata.name=p";
         assert_eq!(bound.fields.as_deref(), Some(selector));
         for (node, phase, expected) in [
             ("n", "Running", true),
