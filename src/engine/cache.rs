@@ -144,6 +144,7 @@ impl Cache {
     pub fn node(&self, name: &str) -> Option<NodeState<'_>> {
         let entry = self.nodes.get(name)?;
         let node = entry.node.as_deref()?;
+        let no_claims = self.no_claims().map(Karpenter::without);
         Some(NodeState {
             node,
             csi_node: entry.csi_node.as_deref(),
@@ -153,30 +154,19 @@ impl Cache {
             observations: &entry.observations,
             joined: entry.joined,
             knows_rules: entry.seen <= self.freshness.rules_as_of,
-            karpenter: self.karpenter(node),
+            karpenter: no_claims.unwrap_or_else(|| self.claims.of(node)),
         })
     }
 
-    /// What Karpenter's objects say about a node. Without them there is nothing to delete, and the rules' own readiness TTLs apply.
-    fn karpenter(&self, node: &Node) -> Karpenter<'_> {
+    /// Why nothing is known of Karpenter's objects, if that is so. Without them there is nothing to delete, and the rules' own readiness
+    /// TTLs apply.
+    pub fn no_claims(&self) -> Option<NoClaim<'static>> {
         let phases = [Watch::NodeClaims, Watch::NodePools].map(|watch| self.views.phase(watch));
         match phases {
-            [None, _] | [_, None] => Karpenter::Disabled,
-            [Some(Phase::Unlisted), _] | [_, Some(Phase::Unlisted)] => Karpenter::Unseen,
-            [Some(Phase::Absent), _] => Karpenter::NotInstalled,
-            [Some(Phase::Listed), _] => self.claims.of(node),
-        }
-    }
-
-    /// Whether the controller can delete `NodeClaim`s at all in this cluster.
-    ///
-    /// # Errors
-    /// The reason why not.
-    pub fn can_delete_claims(&self) -> Result<(), NoClaim<'static>> {
-        match self.views.phase(Watch::NodeClaims) {
-            None => Err(NoClaim::Disabled),
-            Some(Phase::Absent) => Err(NoClaim::NotInstalled),
-            Some(Phase::Unlisted | Phase::Listed) => Ok(()),
+            [None, _] | [_, None] => Some(NoClaim::Disabled),
+            [Some(Phase::Unlisted), _] | [_, Some(Phase::Unlisted)] => Some(NoClaim::Unseen),
+            [Some(Phase::Absent), _] => Some(NoClaim::NotInstalled),
+            [Some(Phase::Listed), _] => None,
         }
     }
 

@@ -18,7 +18,7 @@ use crate::finding::{Backing, Finding};
 use crate::guard::{Limits, Report};
 use crate::object::{Kept, Node};
 use crate::plan::{self, ClusterState, NodeHistory, NodePlan, NodeState};
-use crate::repair::Karpenter;
+use crate::repair::{Karpenter, NoClaim};
 use crate::rule::{Rule, RuleSet};
 use crate::selector::Filter;
 
@@ -286,7 +286,7 @@ pub(crate) fn foresee(
             observations: &observations,
             joined: None,
             knows_rules: true,
-            karpenter: Karpenter::Disabled,
+            karpenter: Karpenter::without(NoClaim::Disabled),
         };
         let plan = plan::plan(cluster, state, first_sight(now), now);
         plan.outcomes.first().map(Found::of)

@@ -26,7 +26,7 @@ use crate::api::RepairAction;
 use crate::api::names::NOT_READY_IN_TIME;
 use crate::object::{Kept, Node, NodeClaim};
 use crate::plan::{NodePlan, Outcome};
-use crate::repair::{Census, Group, NoTtl, Spared, Verdict};
+use crate::repair::{Census, Group, NoClaim, NoTtl, Spared, Verdict};
 use crate::rule::Rule;
 
 /// How long a deletion that found no free slot waits before it tries again.
@@ -325,11 +325,10 @@ pub(super) fn notice(node: &Node, outcome: &Outcome<'_>) -> Option<Notice> {
 /// What keeps a rule from repairing any node, if anything does.
 pub(super) fn obstacle(cache: &Cache, rule: &Rule) -> Option<String> {
     let repair = rule.active()?.ours.repair.as_ref()?;
-    if repair.action != RepairAction::DeleteNodeClaim {
-        return None;
-    }
-    let unavailable = cache.can_delete_claims().err();
-    unavailable.map(|why| why.to_string())
+    let deletes = repair.action == RepairAction::DeleteNodeClaim;
+    let why = cache.no_claims().filter(|_| deletes)?;
+    // That passes by itself.
+    (why != NoClaim::Unseen).then(|| why.to_string())
 }
 
 /// What a dry run would repair.

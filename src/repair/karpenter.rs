@@ -8,20 +8,11 @@ use crate::object::{Kept, Node, NodeClaim, NodePool};
 
 /// Karpenter's view of one node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Karpenter<'a> {
-    /// Karpenter's objects are not watched.
-    Disabled,
-    /// Karpenter's resources do not exist in this cluster.
-    NotInstalled,
-    /// Karpenter's objects have not been seen yet.
-    Unseen,
-    /// Karpenter's objects are known.
-    Known {
-        /// The claim of the node.
-        claim: Result<&'a NodeClaim, NoClaim<'a>>,
-        /// The pool of the node.
-        pool: Option<&'a NodePool>,
-    },
+pub struct Karpenter<'a> {
+    /// The claim of the node, or why there is none to delete.
+    pub claim: Result<&'a NodeClaim, NoClaim<'a>>,
+    /// The pool of the node, if it has one and it is known.
+    pub pool: Option<&'a NodePool>,
 }
 
 /// Why a node has no `NodeClaim` to delete.
@@ -43,38 +34,19 @@ pub enum NoClaim<'a> {
 }
 
 impl<'a> Karpenter<'a> {
-    /// The claim of the node.
-    ///
-    /// # Errors
-    /// Why there is none to delete.
-    pub fn claim(self) -> Result<&'a NodeClaim, NoClaim<'a>> {
-        match self {
-            Self::Disabled => Err(NoClaim::Disabled),
-            Self::NotInstalled => Err(NoClaim::NotInstalled),
-            Self::Unseen => Err(NoClaim::Unseen),
-            Self::Known { claim, .. } => claim,
-        }
-    }
-
-    /// The pool of the node, if it has one and it is known.
-    pub(crate) fn pool(self) -> Option<&'a NodePool> {
-        match self {
-            Self::Known { pool, .. } => pool,
-            Self::Disabled | Self::NotInstalled | Self::Unseen => None,
-        }
+    /// The view without Karpenter's objects, which are unknown for this reason.
+    pub(crate) fn without(why: NoClaim<'a>) -> Self {
+        let (claim, pool) = (Err(why), None);
+        Self { claim, pool }
     }
 
     /// Whether more will be known soon: Karpenter's objects are still being listed, or Karpenter has not registered the node.
     pub(super) fn is_undecided(self, node: &Node) -> bool {
-        let is_unregistered = || {
-            node.taints
-                .iter()
-                .any(|taint| taint.key == UNREGISTERED_TAINT)
-        };
-        match self {
-            Self::Disabled | Self::NotInstalled | Self::Known { claim: Ok(_), .. } => false,
-            Self::Unseen => true,
-            Self::Known { claim: Err(_), .. } => is_unregistered(),
+        let mut taints = node.taints.iter();
+        match self.claim {
+            Ok(_) | Err(NoClaim::Disabled | NoClaim::NotInstalled) => false,
+            Err(NoClaim::Unseen) => true,
+            Err(_) => taints.any(|taint| taint.key == UNREGISTERED_TAINT),
         }
     }
 }
@@ -125,7 +97,7 @@ impl NodeClaims {
         let claim = self.find(node);
         let pool = pool_name(node, claim.ok()).and_then(|name| self.pools.get(name));
         let pool = pool.map(|pool| &**pool);
-        Karpenter::Known { claim, pool }
+        Karpenter { claim, pool }
     }
 
     pub(crate) fn pool_name<'a>(&'a self, node: &'a Node) -> Option<&'a str> {

@@ -39,13 +39,13 @@ pub(crate) fn in_force(
     if karpenter.is_undecided(node) {
         return Err(NoTtl::Undecided);
     }
-    if let Ok(claim) = karpenter.claim()
+    if let Ok(claim) = karpenter.claim
         && let Some(text) = &claim.readiness_ttl
     {
         let written = || format!("spec.readinessTTL of NodeClaim '{}'", claim.name);
         return parse(text, written);
     }
-    if let Some(pool) = karpenter.pool()
+    if let Some(pool) = karpenter.pool
         && let Some(text) = &pool.readiness_ttl
     {
         let written = || format!("annotation {READINESS_TTL} of NodePool '{}'", pool.name);
@@ -115,7 +115,7 @@ mod tests {
                 readiness_ttl: Some(ttl.to_owned()),
                 ..NodePool::default()
             });
-            let karpenter = Karpenter::Known {
+            let karpenter = Karpenter {
                 claim: Ok(&claim),
                 pool: pool.as_ref(),
             };
@@ -136,7 +136,7 @@ mod tests {
                 readiness_ttl: Some(text.to_owned()),
                 ..NodePool::default()
             };
-            let karpenter = Karpenter::Known {
+            let karpenter = Karpenter {
                 claim: Err(NoClaim::NotFound),
                 pool: Some(&pool),
             };
@@ -157,17 +157,14 @@ mod tests {
             .taint("karpenter.sh/unregistered", "NoExecute")
             .build();
         let old = node("n").build();
-        let not_found = Karpenter::Known {
-            claim: Err(NoClaim::NotFound),
-            pool: None,
-        };
-        for (name, node, karpenter, is_known) in [
-            ("not registered, no claim", &new, not_found, false),
-            ("not Karpenter's", &old, not_found, true),
-            ("nothing seen yet", &old, Karpenter::Unseen, false),
-            ("not enabled", &new, Karpenter::Disabled, true),
-            ("not installed", &new, Karpenter::NotInstalled, true),
+        for (name, node, why, is_known) in [
+            ("not registered, no claim", &new, NoClaim::NotFound, false),
+            ("not Karpenter's", &old, NoClaim::NotFound, true),
+            ("nothing seen yet", &old, NoClaim::Unseen, false),
+            ("not enabled", &new, NoClaim::Disabled, true),
+            ("not installed", &new, NoClaim::NotInstalled, true),
         ] {
+            let karpenter = Karpenter::without(why);
             let expected = if is_known {
                 Ok(minutes(15))
             } else {

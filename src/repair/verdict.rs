@@ -163,7 +163,7 @@ pub(crate) fn judge<'a>(
     if let Some(spared) = spared(node, rule, is_held, karpenter) {
         return Verdict::Spare(spared);
     }
-    let group = Group::of(pool_name(node, karpenter.claim().ok()), rule);
+    let group = Group::of(pool_name(node, karpenter.claim.ok()), rule);
     let (count, limit) = (census.of(group), repair.max_unhealthy);
     if count.exceeds(limit) {
         return Verdict::Blocked(Blocked::Unhealthy {
@@ -176,14 +176,14 @@ pub(crate) fn judge<'a>(
         RepairAction::None => Verdict::Report,
         RepairAction::Release => Verdict::Release,
         RepairAction::DeleteNodeClaim => {
-            let claim = match karpenter.claim() {
+            let claim = match karpenter.claim {
                 Ok(claim) => claim,
                 Err(why) => return Verdict::Impossible(why),
             };
             if let Some(late) = census.late_zone(node) {
                 return Verdict::Blocked(Blocked::Zone(late));
             }
-            let (of, ttl) = ((node, karpenter.pool()), repair.readiness_ttl.as_std());
+            let (of, ttl) = ((node, karpenter.pool), repair.readiness_ttl.as_std());
             let ttl = SignedDuration::try_from(ttl).unwrap_or(SignedDuration::MAX);
             let futile = before
                 .setback
@@ -203,7 +203,7 @@ fn spared<'a>(
     is_held: bool,
     karpenter: Karpenter<'a>,
 ) -> Option<Spared<'a>> {
-    let claim = karpenter.claim().ok();
+    let claim = karpenter.claim.ok();
     let stage = claim.map_or(ClaimStage::Starting, |claim| claim.stage);
     if node.deleting {
         return Some(Spared::NodeDeleting);
@@ -224,14 +224,14 @@ fn spared<'a>(
     let on_claim =
         || claim.and_then(|it| Some((it.do_not_repair?, Annotated::NodeClaim(&it.name))));
     let on_pool = || {
-        let pool = karpenter.pool()?;
+        let pool = karpenter.pool?;
         Some((pool.do_not_repair?, Annotated::NodePool(&pool.name)))
     };
     if let Some((key, on)) = on_node.or_else(on_claim).or_else(on_pool) {
         return Some(Spared::DoNotRepair { key, on });
     }
     match stage {
-        _ if karpenter == Karpenter::Unseen => Some(Spared::ClaimUnseen),
+        _ if karpenter.claim == Err(NoClaim::Unseen) => Some(Spared::ClaimUnseen),
         ClaimStage::Deleting => Some(Spared::ClaimDeleting),
         ClaimStage::Rebooting => Some(Spared::Rebooting),
         ClaimStage::Starting | ClaimStage::Initialized => None,

@@ -20,7 +20,7 @@ use crate::object::{
     CsiNode, DaemonSet, Kept, Node, NodeCondition, ObjectKey, Pod, ResourceSlice, Taint, Watched,
 };
 use crate::plan::{ClusterState, Memory, NodeHistory, NodePlan, NodeState, TaintPlan, plan};
-use crate::repair::{Census, Karpenter, pool_name};
+use crate::repair::{Census, Karpenter, NoClaim, pool_name};
 use crate::rule::{Rule, RuleSet};
 /// One node and everything that its plan depends on, at one time.
 ///
@@ -399,7 +399,7 @@ impl World {
             observations: &self.observations,
             joined: self.joined,
             knows_rules: self.knows_rules,
-            karpenter: Karpenter::Disabled,
+            karpenter: Karpenter::without(NoClaim::Disabled),
         }
     }
 

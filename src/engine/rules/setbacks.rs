@@ -62,7 +62,7 @@ impl Rules {
         let Some(work) = works.find(|work| work.name == *rule) else {
             return;
         };
-        let (pool, name) = (cache.claims.of(node).pool(), cache.claims.pool_name(node));
+        let (pool, name) = (cache.claims.of(node).pool, cache.claims.pool_name(node));
         let place = work
             .setbacks
             .iter()

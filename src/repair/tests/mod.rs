@@ -85,7 +85,7 @@ impl Cluster {
 
     /// What Karpenter's objects say about this node.
     fn karpenter(&self, index: usize) -> Karpenter<'_> {
-        Karpenter::Known {
+        Karpenter {
             claim: self.claims.find(&self.nodes[index]),
             pool: None,
         }
@@ -237,11 +237,9 @@ fn a_pool_forbids_the_repair_of_its_nodes() {
     };
     for action in ["None", "Release", "DeleteNodeClaim"] {
         let cluster = Cluster::new(&repairing(action), &[overdue("n")]);
-        for claim in [Err(NoClaim::NotFound), cluster.karpenter(0).claim()] {
-            let karpenter = Karpenter::Known {
-                claim,
-                pool: Some(&pool),
-            };
+        for claim in [Err(NoClaim::NotFound), cluster.karpenter(0).claim] {
+            let pool = Some(&pool);
+            let karpenter = Karpenter { claim, pool };
             let Verdict::Spare(why) = cluster.judged(0, true, karpenter, at(9000)) else {
                 panic!("{action}: it is repaired");
             };
@@ -265,19 +263,19 @@ fn a_node_that_is_not_held_is_spared_however_late_it_is() {
 #[test]
 fn without_an_unambiguous_claim_nothing_is_deleted() {
     let cluster = Cluster::new(&repairing("DeleteNodeClaim"), &[overdue("n")]);
-    let unknown = |claim| Karpenter::Known { claim, pool: None };
-    for karpenter in [
-        Karpenter::Disabled,
-        Karpenter::NotInstalled,
-        Karpenter::Unseen,
-        unknown(Err(NoClaim::NotFound)),
-        unknown(Err(NoClaim::Several("a", "b"))),
-        unknown(Err(NoClaim::OtherInstance("a"))),
+    for why in [
+        NoClaim::Disabled,
+        NoClaim::NotInstalled,
+        NoClaim::Unseen,
+        NoClaim::NotFound,
+        NoClaim::Several("a", "b"),
+        NoClaim::OtherInstance("a"),
     ] {
-        let expected = match karpenter.claim().unwrap_err() {
+        let expected = match why {
             NoClaim::Unseen => Verdict::Spare(Spared::ClaimUnseen),
             why => Verdict::Impossible(why),
         };
+        let karpenter = Karpenter::without(why);
         assert_eq!(cluster.judged(0, true, karpenter, at(900)), expected);
     }
 }
@@ -285,12 +283,13 @@ fn without_an_unambiguous_claim_nothing_is_deleted() {
 #[test]
 fn a_node_is_released_without_karpenter_too() {
     let cluster = Cluster::new(&repairing("Release"), &[overdue("n")]);
-    for (karpenter, verdict) in [
-        (Karpenter::Disabled, Verdict::Release),
-        (Karpenter::NotInstalled, Verdict::Release),
+    for (why, verdict) in [
+        (NoClaim::Disabled, Verdict::Release),
+        (NoClaim::NotInstalled, Verdict::Release),
         // Its claim may forbid repair.
-        (Karpenter::Unseen, Verdict::Spare(Spared::ClaimUnseen)),
+        (NoClaim::Unseen, Verdict::Spare(Spared::ClaimUnseen)),
     ] {
+        let karpenter = Karpenter::without(why);
         assert_eq!(cluster.judged(0, true, karpenter, at(900)), verdict);
     }
 }
