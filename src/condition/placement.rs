@@ -3,11 +3,9 @@
 //! Source: `NodeShouldRunDaemonPod` of `k8s.io/kubernetes/pkg/controller/daemon`, and
 //! `GetRequiredNodeAffinity` of `k8s.io/component-helpers/scheduling/corev1/nodeaffinity`.
 
-use std::collections::BTreeMap;
-
 use crate::api::TaintEffect;
 use crate::object::{DaemonSet, Node, NodeAffinityTerm, Taint};
-use crate::selector::{Operator, Requirement, Selector, overlap};
+use crate::selector::{Requirement, Selector, overlap};
 
 /// Taints that Kubernetes puts on nodes temporarily, whatever their effect.
 const LIFECYCLE_TAINTS: [&str; 9] = [
@@ -54,21 +52,12 @@ impl PassingTaints {
 /// Whether a node can exist that matches both the selector and the `DaemonSet`.
 pub(crate) fn can_share_a_node(daemon_set: &DaemonSet, selector: &Selector) -> bool {
     let mut wanted: Vec<_> = selector.requirements().to_vec();
-    wanted.extend(in_each(&daemon_set.node_selector));
-    let Some(terms) = &daemon_set.node_affinity else {
-        return overlap(&wanted, &[]);
-    };
-    terms.iter().any(|term| match term {
-        NodeAffinityTerm::Nothing => false,
-        NodeAffinityTerm::All { labels, .. } => overlap(&wanted, labels),
-    })
-}
-
-fn in_each(labels: &BTreeMap<String, String>) -> impl Iterator<Item = Requirement> {
-    labels.iter().map(|(key, value)| Requirement {
-        key: key.clone(),
-        operator: Operator::In([value.clone()].into()),
-    })
+    let own = daemon_set.node_selector.iter();
+    wanted.extend(own.map(|(key, value)| Requirement::of(key, value)));
+    match &daemon_set.node_affinity {
+        None => overlap(&wanted, &[]),
+        Some(terms) => terms.iter().any(|term| overlap(&wanted, &term.labels)),
+    }
 }
 
 /// Whether the `DaemonSet`'s pods tolerate the taint, or the taint does not repel them.
@@ -77,7 +66,7 @@ pub(crate) fn tolerates(daemon_set: &DaemonSet, taint: &Taint) -> bool {
         || daemon_set
             .tolerations
             .iter()
-            .any(|toleration| toleration.tolerates(taint))
+            .any(|toleration| taint.is_tolerated_by(toleration))
 }
 
 /// Whether a `DaemonSet` runs on a node.
@@ -128,15 +117,7 @@ pub(crate) fn selects(daemon_set: &DaemonSet, node: &Node) -> bool {
 }
 
 fn matches_term(term: &NodeAffinityTerm, node: &Node) -> bool {
-    match term {
-        NodeAffinityTerm::Nothing => false,
-        NodeAffinityTerm::All { labels, names } => {
-            labels
-                .iter()
-                .all(|requirement| requirement.matches(&node.labels))
-                && names
-                    .iter()
-                    .all(|(name, must_be)| (**name == *node.name) == *must_be)
-        }
-    }
+    let is_met = |requirement: &Requirement| requirement.matches(&node.labels);
+    let fits = |(name, must_be): &(String, bool)| (**name == *node.name) == *must_be;
+    term.labels.iter().all(is_met) && term.names.iter().all(fits)
 }

@@ -3,14 +3,17 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, LabelSelectorRequirement};
+use k8s_openapi::api::core::v1::{
+    NodeSelector, NodeSelectorRequirement, NodeSelectorTerm, Toleration,
+};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
 use super::kind::ResourceKind;
 use super::meta::ObjectKey;
 use super::pod::Pod;
-use super::taint::{DAEMON_TOLERATIONS, NETWORK_UNAVAILABLE_TOLERATION, Toleration};
+use super::taint::{DAEMON_TOLERATIONS, NETWORK_UNAVAILABLE_TOLERATION, toleration_of};
 use super::watched::{Kind, Lean, Unreadable};
 use crate::selector::{self, Requirement, Selector};
 
@@ -21,7 +24,7 @@ const IGNORE_LABEL: &str = "nodegate.dev/ignore";
 const TEMPLATE_GENERATION: &str = "deprecated.daemonset.template.generation";
 
 /// The parts of a `DaemonSet` that decisions need. Its status is not read: it changes with every pod of a rollout.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct DaemonSet {
     pub key: ObjectKey,
     /// The UID, which its pods' owner references name.
@@ -39,7 +42,8 @@ pub struct DaemonSet {
     /// `spec.nodeName` of its pod template; empty for any node.
     pub node_name: String,
     pub node_selector: BTreeMap<String, String>,
-    /// The terms of the required node affinity, one of which must match; `None` if there is none.
+    /// The terms of the required node affinity, one of which must match; `None` if there is none. Those that are empty or invalid match
+    /// no node, and are left out.
     pub node_affinity: Option<Vec<NodeAffinityTerm>>,
     /// The tolerations of its pods, including those that the `DaemonSet` controller adds.
     pub tolerations: Vec<Toleration>,
@@ -49,14 +53,10 @@ pub struct DaemonSet {
 
 /// One term of a required node affinity, all of whose parts must match.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum NodeAffinityTerm {
-    /// A term that is empty or invalid: it matches no node.
-    Nothing,
-    All {
-        labels: Vec<Requirement>,
-        /// Node names that must (`true`) or must not (`false`) be this node's.
-        names: Vec<(String, bool)>,
-    },
+pub struct NodeAffinityTerm {
+    pub labels: Vec<Requirement>,
+    /// Node names that must (`true`) or must not (`false`) be this node's.
+    pub names: Vec<(String, bool)>,
 }
 
 impl DaemonSet {
@@ -121,40 +121,22 @@ struct NodeAffinity {
     required: Option<NodeSelector>,
 }
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-struct NodeSelector {
-    node_selector_terms: Option<Vec<TermObject>>,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-struct TermObject {
-    match_expressions: Option<Vec<LabelSelectorRequirement>>,
-    match_fields: Option<Vec<LabelSelectorRequirement>>,
-}
-
-impl From<TermObject> for NodeAffinityTerm {
-    fn from(term: TermObject) -> Self {
-        let expressions = term.match_expressions.unwrap_or_default();
-        let fields = term.match_fields.unwrap_or_default();
-        if expressions.is_empty() && fields.is_empty() {
-            return Self::Nothing;
-        }
+impl NodeAffinityTerm {
+    /// `None` if it is empty or invalid.
+    fn of(term: NodeSelectorTerm) -> Option<Self> {
+        let expressions = term.match_expressions.into_iter().flatten();
         let labels = expressions
-            .iter()
-            .map(Requirement::parse)
-            .collect::<Result<_, _>>();
-        let names = fields.iter().map(name_field).collect::<Option<_>>();
-        match (labels, names) {
-            (Ok(labels), Some(names)) => Self::All { labels, names },
-            _ => Self::Nothing,
-        }
+            .map(|it| Requirement::parse(&it.key, &it.operator, it.values.as_deref()).ok());
+        let labels: Vec<_> = labels.collect::<Option<_>>()?;
+        let fields = term.match_fields.iter().flatten();
+        let names: Vec<_> = fields.map(name_field).collect::<Option<_>>()?;
+        let is_empty = labels.is_empty() && names.is_empty();
+        (!is_empty).then_some(Self { labels, names })
     }
 }
 
 /// A field requirement. Only `metadata.name` is supported, with `In` or `NotIn` and exactly one value.
-fn name_field(field: &LabelSelectorRequirement) -> Option<(String, bool)> {
+fn name_field(field: &NodeSelectorRequirement) -> Option<(String, bool)> {
     let must_be = match field.operator.as_str() {
         selector::IN => true,
         selector::NOT_IN => false,
@@ -182,7 +164,7 @@ impl Kind for DaemonSet {
             DAEMON_TOLERATIONS
                 .into_iter()
                 .chain(pod.host_network.then_some(NETWORK_UNAVAILABLE_TOLERATION))
-                .map(|(key, effect)| Toleration::of(key, effect.as_str())),
+                .map(|(key, effect)| toleration_of(key, effect)),
         );
         let containers = pod.containers.unwrap_or_default();
         // One that goes on beside the others may have a probe, too.
@@ -207,8 +189,8 @@ impl Kind for DaemonSet {
             node_name: pod.node_name.unwrap_or_default(),
             node_selector: pod.node_selector.unwrap_or_default(),
             node_affinity: affinity.map(|required| {
-                let terms = required.node_selector_terms.unwrap_or_default();
-                terms.into_iter().map(NodeAffinityTerm::from).collect()
+                let terms = required.node_selector_terms.into_iter();
+                terms.filter_map(NodeAffinityTerm::of).collect()
             }),
             tolerations,
             unprobed: first.map(|it| it.name),

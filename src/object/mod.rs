@@ -31,5 +31,5 @@ pub use pod::Pod;
 pub(crate) use pod::{PodPhase, PodReady};
 pub use resource_slice::ResourceSlice;
 pub use rule::RuleObject;
-pub use taint::{Taint, Toleration};
+pub use taint::Taint;
 pub use watched::{Kind, Unreadable, Watched};

@@ -1,6 +1,7 @@
 //! Taints and tolerations, and Kubernetes' rules for matching them.
 
 use jiff::Timestamp;
+use k8s_openapi::api::core::v1::Toleration;
 use serde::{Deserialize, Serialize};
 
 use crate::api::TaintEffect;
@@ -50,50 +51,30 @@ impl Taint {
         self.effect == TaintEffect::NoSchedule.as_str()
             || self.effect == TaintEffect::NoExecute.as_str()
     }
-}
 
-#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
-#[serde(default)]
-pub struct Toleration {
-    /// The taint key; empty for any.
-    pub key: String,
-    pub operator: TolerationOperator,
-    pub value: String,
-    /// The taint effect; empty for any.
-    pub effect: String,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
-pub enum TolerationOperator {
-    #[default]
-    #[serde(alias = "")]
-    Equal,
-    Exists,
-    /// A comparison that is off by default in Kubernetes (`Lt`, `Gt`, KEP-5471): it tolerates nothing.
-    #[serde(other)]
-    Unsupported,
-}
-
-impl Toleration {
-    /// Whether this toleration matches the taint (`Toleration.ToleratesTaint` of `k8s.io/api/core/v1`).
-    pub fn tolerates(&self, taint: &Taint) -> bool {
-        (self.effect.is_empty() || self.effect == taint.effect)
-            && (self.key.is_empty() || self.key == taint.key)
-            && match self.operator {
-                TolerationOperator::Equal => self.value == taint.value,
-                TolerationOperator::Exists => true,
-                TolerationOperator::Unsupported => false,
+    /// Whether this toleration matches the taint (`Toleration.ToleratesTaint` of `k8s.io/api/core/v1`). A comparison, which is off by
+    /// default in Kubernetes (`Lt`, `Gt`, KEP-5471), matches none.
+    pub fn is_tolerated_by(&self, toleration: &Toleration) -> bool {
+        let fits =
+            |asked: Option<&str>, own: &str| asked.is_none_or(|it| it.is_empty() || it == own);
+        fits(toleration.effect.as_deref(), &self.effect)
+            && fits(toleration.key.as_deref(), &self.key)
+            && match toleration.operator.as_deref() {
+                None | Some("" | "Equal") => {
+                    toleration.value.as_deref().unwrap_or_default() == self.value
+                }
+                operator => operator == Some("Exists"),
             }
     }
+}
 
-    /// Tolerates any value of a taint with this key and effect.
-    pub fn of(key: &str, effect: &str) -> Self {
-        Self {
-            key: key.into(),
-            operator: TolerationOperator::Exists,
-            value: String::new(),
-            effect: effect.into(),
-        }
+/// Tolerates any value of a taint with this key and effect.
+pub(super) fn toleration_of(key: &str, effect: TaintEffect) -> Toleration {
+    Toleration {
+        key: Some(key.into()),
+        operator: Some("Exists".into()),
+        effect: Some(effect.as_str().into()),
+        ..Toleration::default()
     }
 }
 
@@ -169,7 +150,11 @@ mod tests {
                 false,
             ),
         ] {
-            assert_eq!(toleration(json).tolerates(&taint), tolerated, "{name}");
+            assert_eq!(
+                taint.is_tolerated_by(&toleration(json)),
+                tolerated,
+                "{name}"
+            );
         }
     }
 

@@ -6,9 +6,9 @@ mod overlap;
 mod requirement;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
+use std::{fmt, slice};
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, LabelSelectorRequirement};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 
 pub use filter::Filter;
 pub(crate) use label::{is_dns_subdomain, is_label_key, is_label_value, is_namespace};
@@ -27,20 +27,15 @@ impl Selector {
     /// Kubernetes does not accept a key, value or operator in a label selector.
     pub fn parse(selector: &LabelSelector) -> Result<Self, SelectorError> {
         let labels = selector.match_labels.iter().flatten();
-        let labels = labels.map(|(key, value)| {
-            Requirement::parse(&LabelSelectorRequirement {
-                key: key.clone(),
-                operator: IN.into(),
-                values: Some(vec![value.clone()]),
-            })
-        });
+        let labels =
+            labels.map(|(key, value)| Requirement::parse(key, IN, Some(slice::from_ref(value))));
         let expressions = selector.match_expressions.iter().flatten();
         let expressions = expressions.map(|it| {
             if matches!(it.operator.as_str(), "Gt" | "Lt") {
                 let (key, operator) = (it.key.clone(), it.operator.clone());
                 return Err(SelectorError::Operator { key, operator });
             }
-            Requirement::parse(it)
+            Requirement::parse(&it.key, &it.operator, it.values.as_deref())
         });
         let requirements: Result<_, _> = labels.chain(expressions).collect();
         requirements.map(Self)
@@ -48,11 +43,7 @@ impl Selector {
 
     /// Matches objects with this label.
     pub fn of_label(key: &str, value: &str) -> Self {
-        let operator = Operator::In([value.to_owned()].into());
-        Self(vec![Requirement {
-            key: key.to_owned(),
-            operator,
-        }])
+        Self(vec![Requirement::of(key, value)])
     }
 
     /// Matches objects with a label of this key.
@@ -117,11 +108,8 @@ mod tests {
         operator: &str,
         values: &[&str],
     ) -> Result<Requirement, SelectorError> {
-        Requirement::parse(&LabelSelectorRequirement {
-            key: key.into(),
-            operator: operator.into(),
-            values: Some(values.iter().map(ToString::to_string).collect()),
-        })
+        let values: Vec<String> = values.iter().map(ToString::to_string).collect();
+        Requirement::parse(key, operator, Some(&values))
     }
 
     #[test]

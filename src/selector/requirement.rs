@@ -2,8 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelectorRequirement;
-
 use super::label::{is_label_key, is_label_value};
 
 pub(crate) const IN: &str = "In";
@@ -53,17 +51,24 @@ pub enum SelectorError {
 }
 
 impl Requirement {
+    /// Requires this value of this label.
+    pub(crate) fn of(key: &str, value: &str) -> Self {
+        Self {
+            key: key.to_owned(),
+            operator: Operator::In([value.to_owned()].into()),
+        }
+    }
+
     /// Parses a requirement with any operator of node affinity.
     ///
     /// # Errors
     /// Kubernetes does not accept the key, operator or values.
-    pub fn parse(object: &LabelSelectorRequirement) -> Result<Self, SelectorError> {
-        let LabelSelectorRequirement {
-            key,
-            operator,
-            values,
-        } = object.clone();
-        let values = values.unwrap_or_default();
+    pub fn parse(
+        key: &str,
+        operator: &str,
+        values: Option<&[String]>,
+    ) -> Result<Self, SelectorError> {
+        let (key, values) = (key.to_owned(), values.unwrap_or_default());
         if !is_label_key(&key) {
             return Err(SelectorError::Key(key));
         }
@@ -71,26 +76,29 @@ impl Requirement {
             let value = value.clone();
             return Err(SelectorError::Value { key, value });
         }
-        let is_empty = values.is_empty();
-        let number = match values.as_slice() {
+        let number = match values {
             [value] => value.parse().ok(),
             _ => None,
         };
-        let set = (!is_empty).then(|| values.into_iter().collect());
-        let (read, expected) = match operator.as_str() {
+        let is_empty = values.is_empty();
+        let set = (!is_empty).then(|| values.iter().cloned().collect());
+        let (read, expected) = match operator {
             IN => (set.map(Operator::In), "at least one value"),
             NOT_IN => (set.map(Operator::NotIn), "at least one value"),
             "Exists" => (is_empty.then_some(Operator::Exists), "no values"),
             "DoesNotExist" => (is_empty.then_some(Operator::DoesNotExist), "no values"),
             "Gt" => (number.map(Operator::Gt), "exactly one whole number"),
             "Lt" => (number.map(Operator::Lt), "exactly one whole number"),
-            _ => return Err(SelectorError::Operator { key, operator }),
+            _ => {
+                let operator = operator.to_owned();
+                return Err(SelectorError::Operator { key, operator });
+            }
         };
         match read {
             Some(operator) => Ok(Self { key, operator }),
             None => Err(SelectorError::Values {
                 key,
-                operator,
+                operator: operator.to_owned(),
                 expected,
             }),
         }

@@ -3,7 +3,6 @@
 use super::input::name;
 use crate::cli::snapshot::{Agent, Snapshot};
 use crate::finding::{Check, Finding};
-use crate::object::NodeAffinityTerm;
 use crate::selector::Operator;
 
 /// Components that label nodes after they have joined: the prefix of the labels, who they are, and parts of their images' names.
@@ -67,10 +66,7 @@ fn labels_apart(snapshot: &Snapshot, agent: &Agent) -> Vec<Finding> {
 pub(super) fn late_label(agent: &Agent) -> Option<(&str, &'static str, &'static [&'static str])> {
     let daemon_set = &agent.daemon_set;
     let terms = daemon_set.node_affinity.iter().flatten();
-    let in_terms = terms.flat_map(|term| match term {
-        NodeAffinityTerm::Nothing => &[][..],
-        NodeAffinityTerm::All { labels, .. } => labels,
-    });
+    let in_terms = terms.flat_map(|term| &term.labels);
     let in_terms =
         in_terms.filter(|it| !matches!(it.operator, Operator::NotIn(_) | Operator::DoesNotExist));
     let in_terms = in_terms.map(|requirement| requirement.key.as_str());

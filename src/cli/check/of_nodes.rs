@@ -127,12 +127,12 @@ fn of_pool(pool: &PoolManifest, rule: &str, spec: &CompiledSpec) -> Option<Findi
 fn makes_nodes_for(pool: &PoolManifest, spec: &CompiledSpec) -> bool {
     let own = [(NODE_POOL_LABEL.to_owned(), pool.name.clone())];
     let labels = pool.labels.clone().into_iter();
-    let labels = labels.chain(own).map(|(key, value)| Requirement {
-        key,
-        operator: Operator::In([value].into()),
-    });
+    let labels = labels
+        .chain(own)
+        .map(|(key, value)| Requirement::of(&key, &value));
     let required = pool.requirements.iter();
-    let required = required.filter_map(|it| Requirement::parse(it).ok());
+    let required = required
+        .filter_map(|it| Requirement::parse(&it.key, &it.operator, it.values.as_deref()).ok());
     let of_pool: Vec<Requirement> = labels.chain(required).collect();
     let wanted = spec.selector.requirements();
     let is_known = |requirement: &Requirement| {

@@ -9,7 +9,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use serde_json::json;
 
 use crate::condition::{selects, tolerates};
-use crate::object::{DaemonSet, Node, Taint, Toleration, Watched};
+use crate::object::{DaemonSet, Node, Taint, Watched};
 
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct UnreadyPod {
@@ -181,8 +181,7 @@ impl PendingPod {
         let mut spec = pod.spec.clone().unwrap_or_default();
         spec.node_name = None;
         // A pod has only its own tolerations, not those that are added to a `DaemonSet`'s pods.
-        let tolerations = serde_json::to_value(&spec.tolerations).ok()?;
-        let tolerations: Option<Vec<Toleration>> = serde_json::from_value(tolerations).ok()?;
+        let tolerations = spec.tolerations.clone();
         let object: Watched<DaemonSet> = serde_json::from_value(json!({
             "metadata": {"namespace": pod.metadata.namespace, "name": pod.metadata.name},
             "spec": {"template": {"spec": spec}},

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use k8s_openapi::api::core::v1::Toleration;
 
 use crate::api::ConditionStatus;
 use crate::object::csi_node::{CsiDriver, CsiNode, UnhealthyStorage};
@@ -14,7 +15,7 @@ use crate::object::node::{Node, NodeCondition};
 use crate::object::pod::{Pod, PodPhase, PodReady};
 use crate::object::resource_slice::ResourceSlice;
 use crate::object::resources::Resources;
-use crate::object::taint::{Taint, Toleration, TolerationOperator};
+use crate::object::taint::Taint;
 use crate::selector::{Operator, Requirement, Selector};
 
 /// Lists by their paths, each with the number of its entries.
@@ -78,7 +79,7 @@ macro_rules! single {
 }
 
 single! {
-    bool, i64, u64, u32, usize, &str, Arc<str>, Box<str>, String, Timestamp, ConditionStatus, PodPhase, PodReady, TolerationOperator,
+    bool, i64, u64, u32, usize, &str, Arc<str>, Box<str>, String, Timestamp, ConditionStatus, PodPhase, PodReady,
 }
 
 macro_rules! kept {
@@ -110,7 +111,8 @@ kept! {
         key, uid, deleting, ignored, selector, template_generation, min_ready_seconds, template_labels, node_name, node_selector, node_affinity,
         tolerations, unprobed,
     }
-    Toleration { key, operator, value, effect }
+    Toleration { key, operator, value, effect, toleration_seconds }
+    NodeAffinityTerm { labels, names }
     Requirement { key, operator }
 }
 
@@ -132,18 +134,6 @@ impl Kept for Operator {
         match self {
             Self::In(values) | Self::NotIn(values) => values.lists(path, found),
             Self::Exists | Self::DoesNotExist | Self::Gt(_) | Self::Lt(_) => {}
-        }
-    }
-}
-
-impl Kept for NodeAffinityTerm {
-    fn lists(&self, path: &str, found: &mut Lists) {
-        match self {
-            Self::Nothing => {}
-            Self::All { labels, names } => {
-                labels.lists(&format!("{path}.labels"), found);
-                names.lists(&format!("{path}.names"), found);
-            }
         }
     }
 }
