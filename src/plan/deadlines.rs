@@ -9,8 +9,7 @@ use super::outcome::{ConditionOutcome, Standing, unmet};
 use crate::api::{EnforcementMode, RepairAction};
 use crate::condition::Watch;
 use crate::repair::{
-    BLOCKED_INTERVAL, Before, Deadline, NoTtl, ReadinessTtl, Verdict, has_been_released, in_force,
-    judge,
+    BLOCKED_INTERVAL, Before, Deadline, NoTtl, Verdict, has_been_released, in_force, judge,
 };
 use crate::rule::CompiledSpec;
 
@@ -44,18 +43,21 @@ impl<'a> Draft<'a> {
             // Those who can annotate the node must not be able to release it early.
             let is_bounded = repair.action == RepairAction::Release;
             let soonest = joined.filter(|_| is_bounded).map(|joined| {
-                let rules_own = ReadinessTtl::For(repair.readiness_ttl.as_std());
-                Deadline::of(joined, ttl().unwrap_or(rules_own))
+                let rules_own = repair.readiness_ttl.as_std();
+                Deadline::after(joined, ttl().unwrap_or(rules_own))
             });
             return Some(Ok(soonest.map_or(recorded, |soonest| recorded.max(soonest))));
         }
         // Removing the deadline from a node restarts the whole time.
         let has_had_one = self.state.observations.has_had_deadline(&rule.uid);
-        let first_gated = joined.filter(|_| spec.dry_run || !has_had_one);
-        Some(ttl().map(|ttl| match ttl {
-            // A dry run records nothing, so it always counts from the same moment.
-            ReadinessTtl::For(ttl) if spec.dry_run => Deadline::after(joined.unwrap_or(now), ttl),
-            ttl => Deadline::first(first_gated, self.history.watching_since, now, ttl),
+        let first_gated = joined.filter(|_| !has_had_one);
+        Some(ttl().map(|ttl| {
+            if spec.dry_run {
+                // It records nothing, so it always counts from the same moment.
+                Deadline::after(joined.unwrap_or(now), ttl)
+            } else {
+                Deadline::first(first_gated, self.history.watching_since, now, ttl)
+            }
         }))
     }
 

@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::ttl::ReadinessTtl;
 use crate::api::names::READY_DEADLINE_PREFIX;
 use crate::object::Node;
 
@@ -34,7 +33,7 @@ impl Deadline {
         joined: Option<Timestamp>,
         watching_since: Timestamp,
         now: Timestamp,
-        ttl: ReadinessTtl,
+        ttl: Duration,
     ) -> Self {
         // Times of creation are in whole seconds.
         let was_watched = |joined: &Timestamp| {
@@ -42,14 +41,7 @@ impl Deadline {
                 && now.duration_since(*joined) <= PROMPT
         };
         let since = joined.filter(was_watched).unwrap_or(now);
-        Self::of(since, ttl)
-    }
-
-    pub fn of(since: Timestamp, ttl: ReadinessTtl) -> Self {
-        match ttl {
-            ReadinessTtl::For(ttl) => Self::after(since, ttl),
-            ReadinessTtl::Forever => Self::Never,
-        }
+        Self::after(since, ttl)
     }
 
     /// This long after a time; never, if that exceeds the calendar.
@@ -107,7 +99,7 @@ mod tests {
     use super::*;
     use crate::testing::{Builder, at, node};
 
-    const TTL: ReadinessTtl = ReadinessTtl::For(Duration::from_secs(900));
+    const TTL: Duration = Duration::from_secs(900);
 
     #[test]
     fn time_runs_from_when_the_node_joined_if_it_was_watched() {
@@ -147,7 +139,7 @@ mod tests {
             let deadline = Deadline::first(joined, watching_since, now, TTL);
             assert_eq!(deadline, Deadline::At(expected), "{name}");
         }
-        let forever = Deadline::first(Some(at(0)), at(0), at(0), ReadinessTtl::Forever);
+        let forever = Deadline::first(Some(at(0)), at(0), at(0), Duration::MAX);
         assert_eq!(forever, Deadline::Never);
     }
 

@@ -18,5 +18,5 @@ pub use karpenter::Karpenter;
 pub(crate) use karpenter::pool_name;
 pub(crate) use karpenter::{NoClaim, NodeClaims};
 pub use setback::Futile;
-pub(crate) use ttl::{NoTtl, ReadinessTtl, in_force};
+pub(crate) use ttl::{NoTtl, in_force};
 pub(crate) use verdict::{Before, Spared, Verdict, has_been_released, judge};

@@ -10,13 +10,6 @@ use crate::object::Node;
 /// The shortest readiness TTL, as in the CRD.
 const SHORTEST: Duration = Duration::from_secs(60);
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ReadinessTtl {
-    For(Duration),
-    /// Without limit: `Never`, as for Karpenter's own durations.
-    Forever,
-}
-
 /// Why the readiness TTL is unknown. Until it is known, the node has no deadline.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NoTtl {
@@ -30,12 +23,13 @@ pub enum NoTtl {
     Unreadable { written: String, text: String },
 }
 
-/// The readiness TTL of a node: that of its claim, else of its pool, else of the rule.
+/// The readiness TTL of a node: that of its claim, else of its pool, else of the rule. `Never`, as for Karpenter's own durations, is the
+/// longest duration.
 pub(crate) fn in_force(
     repair: &Repair,
     node: &Node,
     karpenter: Karpenter<'_>,
-) -> Result<ReadinessTtl, NoTtl> {
+) -> Result<Duration, NoTtl> {
     if karpenter.is_undecided(node) {
         return Err(NoTtl::Undecided);
     }
@@ -51,19 +45,18 @@ pub(crate) fn in_force(
         let written = || format!("annotation {READINESS_TTL} of NodePool '{}'", pool.name);
         return parse(text, written);
     }
-    Ok(ReadinessTtl::For(repair.readiness_ttl.as_std()))
+    Ok(repair.readiness_ttl.as_std())
 }
 
-fn parse(text: &str, written: impl Fn() -> String) -> Result<ReadinessTtl, NoTtl> {
+fn parse(text: &str, written: impl Fn() -> String) -> Result<Duration, NoTtl> {
     let text = text.trim();
     if text == "Never" {
-        return Ok(ReadinessTtl::Forever);
+        return Ok(Duration::MAX);
     }
     text.parse()
         .ok()
         .map(api::Duration::as_std)
         .filter(|ttl| *ttl >= SHORTEST)
-        .map(ReadinessTtl::For)
         .ok_or_else(|| NoTtl::Unreadable {
             written: written(),
             text: text.to_owned(),
@@ -81,8 +74,8 @@ mod tests {
         serde_json::from_str(r#"{"readinessTTL": "15m"}"#).unwrap()
     }
 
-    fn minutes(minutes: u64) -> ReadinessTtl {
-        ReadinessTtl::For(Duration::from_secs(60 * minutes))
+    fn minutes(minutes: u64) -> Duration {
+        Duration::from_secs(60 * minutes)
     }
 
     #[test]
@@ -93,17 +86,12 @@ mod tests {
             ("pool", Some("20m"), None, minutes(20)),
             ("claim", None, Some("5m"), minutes(5)),
             ("both", Some("20m"), Some("5m"), minutes(5)),
-            (
-                "never, says the pool",
-                Some("Never"),
-                None,
-                ReadinessTtl::Forever,
-            ),
+            ("never, says the pool", Some("Never"), None, Duration::MAX),
             (
                 "never, says the claim",
                 Some("5m"),
                 Some("Never"),
-                ReadinessTtl::Forever,
+                Duration::MAX,
             ),
             ("blanks around it", Some(" 1h30m "), None, minutes(90)),
         ] {

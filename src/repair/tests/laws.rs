@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use super::{Cluster, POOL, claim, claim_of, repairing};
-use crate::repair::{Deadline, ReadinessTtl, Verdict};
+use crate::repair::{Deadline, Verdict};
 use crate::testing::{Builder, RuleBuilder, at, kept, node};
 
 /// The properties of a node.
@@ -150,7 +150,7 @@ proptest! {
             joined.map(at),
             at(watching_since),
             at(now),
-            ReadinessTtl::For(Duration::from_secs(ttl)),
+            Duration::from_secs(ttl),
         );
         let Deadline::At(deadline) = deadline else {
             return Err(TestCaseError::fail("a TTL that ends has a deadline"));
