@@ -12,6 +12,7 @@ use super::detail::Detail;
 use super::facts::{Condition, Facts, GroupFacts};
 use super::groups::CriticalComponentClass;
 use super::names::Names;
+use super::observations::NOT_RENEWED;
 use super::pods::{PodEvidence, assess_pod};
 use crate::object::{CsiNode, Node, Pod, PodReady};
 
@@ -41,7 +42,7 @@ fn named<'a>(class: &CriticalComponentClass, group: &GroupFacts<'_, 'a>) -> Smal
 
 /// Until when this driver's registration does not count because it may be from before a reboot; `None` if it counts.
 fn outdated_until(facts: &Facts<'_, '_>, driver: &str) -> Option<Timestamp> {
-    let until = facts.trust.distrusts_drivers_until(facts.now)?;
+    let until = facts.trust.distrusts_until(NOT_RENEWED, facts.now)?;
     if facts.observations.is_registered_in_this_boot(driver) {
         return None;
     }

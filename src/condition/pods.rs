@@ -19,6 +19,9 @@ use crate::object::{DaemonSet, ObjectKey, Pod, PodReady, Taint};
 /// deletes such pods within this time.
 const OLD_POD_LIFETIME: SignedDuration = SignedDuration::from_mins(1);
 
+/// How long after a reboot an earlier Ready condition of a pod may persist: by then the kubelet has checked every pod.
+const OLD_PODS: SignedDuration = SignedDuration::from_mins(1);
+
 /// How far a pod's Ready condition counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum PodEvidence {
@@ -93,7 +96,7 @@ pub(super) fn assess_pod(
     {
         return PodEvidence::BeforeNode(believed);
     }
-    if let Some(believed) = facts.trust.distrusts_pods_until(facts.now)
+    if let Some(believed) = facts.trust.distrusts_until(OLD_PODS, facts.now)
         && facts.trust.is_from_before(since)
     {
         return PodEvidence::BeforeReboot(believed);

@@ -8,9 +8,6 @@ use super::observations::{NOT_RENEWED, Observations, Reboot};
 use crate::api::{ConditionStatus, Duration};
 use crate::object::NodeCondition;
 
-/// How long after a reboot an earlier Ready condition of a pod may persist: by then the kubelet has checked every pod.
-const OLD_PODS: SignedDuration = SignedDuration::from_mins(1);
-
 /// A rule's requirements for evidence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Trust {
@@ -26,17 +23,12 @@ pub(crate) struct Trust {
 }
 
 impl Trust {
-    /// Until when pods that were Ready before a reboot do not count; `None` if they count at this time.
-    pub(super) fn distrusts_pods_until(self, now: Timestamp) -> Option<Timestamp> {
-        self.distrusts_until(OLD_PODS, now)
-    }
-
-    /// Until when CSI drivers that were registered before a reboot do not count; `None` if they count at this time.
-    pub(super) fn distrusts_drivers_until(self, now: Timestamp) -> Option<Timestamp> {
-        self.distrusts_until(NOT_RENEWED, now)
-    }
-
-    fn distrusts_until(self, distrust: SignedDuration, now: Timestamp) -> Option<Timestamp> {
+    /// Until when evidence from before a reboot does not count that does so only this long after it; `None` if it counts at this time.
+    pub(super) fn distrusts_until(
+        self,
+        distrust: SignedDuration,
+        now: Timestamp,
+    ) -> Option<Timestamp> {
         let until = self.rebooted?.seen.checked_add(distrust).ok()?;
         (now < until).then_some(until)
     }

@@ -21,7 +21,7 @@ use super::health::Readiness;
 use crate::api::names::LEASE as LEASE_NAME;
 use crate::engine::RequestError;
 use crate::engine::election::{
-    LEASE_DURATION, LeaseClaim, LeaseReading, Loss, Renewal, Term, is_blind, may_stand,
+    LEASE_DURATION, LeaseClaim, Loss, Renewal, Term, is_blind, may_stand,
 };
 use crate::object::{self, Version};
 use crate::process::is_nodegate;
@@ -252,7 +252,15 @@ impl Election {
             self.read().await?;
         }
         let answer = if let Some((lease, since)) = &self.seen {
-            let claim = reading(lease, *since).claim(&self.identity);
+            let spec = lease.spec.as_ref();
+            let holder = spec.and_then(|spec| spec.holder_identity.as_deref());
+            let seconds = spec.and_then(|spec| u64::try_from(spec.lease_duration_seconds?).ok());
+            let claim = LeaseClaim::of(
+                &self.identity,
+                holder.unwrap_or_default(),
+                seconds.map(Duration::from_secs),
+                since.elapsed(),
+            );
             match claim {
                 LeaseClaim::Wait => return Ok(false),
                 LeaseClaim::Take => self.check_clock()?,
@@ -338,17 +346,5 @@ impl Election {
             },
             spec: Some(spec),
         }
-    }
-}
-
-/// The claim in a Lease that has not changed since this time.
-fn reading(lease: &Lease, since: Instant) -> LeaseReading<'_> {
-    let spec = lease.spec.as_ref();
-    let holder = spec.and_then(|spec| spec.holder_identity.as_deref());
-    let seconds = spec.and_then(|spec| u64::try_from(spec.lease_duration_seconds?).ok());
-    LeaseReading {
-        holder: holder.unwrap_or_default(),
-        duration: seconds.map(Duration::from_secs),
-        unchanged: since.elapsed(),
     }
 }

@@ -109,7 +109,7 @@ pub(super) fn announce(
         }
     }
     let missing = plan.missing_part();
-    let kind = missing.as_ref().map(|it| it.kind.reason());
+    let kind = missing.as_ref().map(|it| it.kind);
     let is_long = told.has(MISSING_FOR_LONG);
     for (subject, warns) in [(MISSING_PART, false), (MISSING_FOR_LONG, true)] {
         if is_due(told, node, subject, &Arc::default(), kind, out)

@@ -17,17 +17,6 @@ const RENEW_DEADLINE: Duration = Duration::from_secs(10);
 /// the lease either.
 const BLIND: Duration = Duration::from_secs(120);
 
-/// A Lease as read.
-#[derive(Debug, Clone, Copy)]
-pub struct LeaseReading<'a> {
-    /// The holder; empty for none.
-    pub holder: &'a str,
-    /// Its duration, if it has one.
-    pub duration: Option<Duration>,
-    /// How long it has been unchanged.
-    pub unchanged: Duration,
-}
-
 /// What to do about a Lease.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LeaseClaim {
@@ -39,17 +28,21 @@ pub enum LeaseClaim {
     Wait,
 }
 
-impl LeaseReading<'_> {
-    /// Decides what to do about it.
-    pub fn claim(self, identity: &str) -> LeaseClaim {
-        if self.holder == identity {
-            LeaseClaim::Renew
-        } else if self.holder.is_empty()
-            || self.unchanged >= self.duration.unwrap_or(LEASE_DURATION)
-        {
-            LeaseClaim::Take
+impl LeaseClaim {
+    /// What an instance does about a Lease with this holder, empty for none, and this duration, if it has one. `unchanged`: for how long
+    /// the Lease has been so.
+    pub fn of(
+        identity: &str,
+        holder: &str,
+        duration: Option<Duration>,
+        unchanged: Duration,
+    ) -> Self {
+        if holder == identity {
+            Self::Renew
+        } else if holder.is_empty() || unchanged >= duration.unwrap_or(LEASE_DURATION) {
+            Self::Take
         } else {
-            LeaseClaim::Wait
+            Self::Wait
         }
     }
 }
@@ -171,12 +164,9 @@ mod tests {
                 LeaseClaim::Take,
             ),
         ] {
-            let reading = LeaseReading {
-                holder,
-                duration: duration.map(Duration::from_secs),
-                unchanged: Duration::from_secs(unchanged),
-            };
-            assert_eq!(reading.claim("me"), expected, "{name}");
+            let (duration, unchanged) = (duration.map(Duration::from_secs), unchanged * SECOND);
+            let claim = LeaseClaim::of("me", holder, duration, unchanged);
+            assert_eq!(claim, expected, "{name}");
         }
     }
 

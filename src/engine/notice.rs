@@ -6,7 +6,7 @@ use super::error::{ADD_TAINT_ERROR, REMOVE_TAINT_ERROR};
 use super::status;
 use crate::api::names::{GROUP, KIND, VERSION};
 use crate::object::Node;
-use crate::plan::{ChangeKind, PartKind, TaintChange};
+use crate::plan::{ChangeKind, TaintChange};
 use crate::rule::Rule;
 use crate::text::cut;
 
@@ -66,13 +66,13 @@ topics! {
         "A rule has adopted a taint that it did not add.";
     TAINT_CONTENDED: Warning "TaintContended" "Wait" on "Node",
         "Another component keeps undoing what a rule does to its taint.";
-    DAEMON_SETS_UNSCHEDULED: Warning (PartKind::DaemonSet.reason()) "WaitForCriticalComponents" on "Node",
+    DAEMON_SETS_UNSCHEDULED: Warning "UnscheduledNodeCriticalDaemonSets" "WaitForCriticalComponents" on "Node",
         "A critical `DaemonSet` that is meant for the node has no pod there. Normal after a second, as on each node that \
          joins, and a Warning after a minute.";
-    PODS_UNREADY: Warning (PartKind::Pod.reason()) "WaitForCriticalComponents" on "Node",
+    PODS_UNREADY: Warning "UnreadyNodeCriticalPods" "WaitForCriticalComponents" on "Node",
         "A critical pod on the node is not Ready. Normal after a second, as on each node that joins, and a Warning after a \
          minute.";
-    DRIVERS_UNREADY: Warning (PartKind::CsiDriver.reason()) "WaitForCriticalComponents" on "Node",
+    DRIVERS_UNREADY: Warning "UnreadyRequiredCSIDrivers" "WaitForCriticalComponents" on "Node",
         "A CSI driver that critical pods wait for is not registered on the node. Normal after a second, as on each node that \
          joins, and a Warning after a minute.";
     LATE: Warning "NodeNotReadyInTime" "RepairNode" on "Node",

@@ -51,17 +51,6 @@ pub(crate) struct Prospects {
     pub blocked: usize,
 }
 
-/// The limit of what a rule may gate as it comes into force, and what was decided by it.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct FirstLimit {
-    /// The limit, if there is one.
-    pub limit: Option<NodeShare>,
-    /// Whether the rule is held back, since it would gate more.
-    pub is_exceeded: bool,
-    /// The generation for which the rule may gate nodes in use.
-    pub allowed: Option<i64>,
-}
-
 /// Inputs of a rule's status besides the tally.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Basis<'a> {
@@ -75,8 +64,12 @@ pub(crate) struct Basis<'a> {
     pub obstacle: Option<&'a str>,
     /// The report of the rule's disruption guard, if it has one.
     pub disruption: Option<&'a Report>,
-    /// The limit of what the rule may gate as it comes into force.
-    pub first_gating: FirstLimit,
+    /// The limit of what the rule may gate as it comes into force, if there is one.
+    pub first_limit: Option<NodeShare>,
+    /// Whether the rule is held back, since it would gate more.
+    pub is_held_back: bool,
+    /// The generation for which the rule may gate nodes in use.
+    pub allowed_generation: Option<i64>,
     pub setbacks: &'a [Setback],
     /// How many nodes the rule selects, if some have yet to be evaluated.
     pub selected: usize,
@@ -115,7 +108,7 @@ pub(super) fn build(tally: &Tally<'_>, basis: Basis<'_>) -> NodeReadinessRuleSta
             held_nodes: count(held + lingering),
             released_nodes: count(matched - held),
             failed_node_count: count(tally.failures().count()),
-            allowed_generation: basis.first_gating.allowed,
+            allowed_generation: basis.allowed_generation,
             setbacks: basis.setbacks.to_vec(),
         });
     }
@@ -259,7 +252,7 @@ fn dry_run_results(tally: &Tally<'_>, basis: Basis<'_>) -> DryRunResults {
     let risky = tally.found().filter(|it| it.statuses.contains(&None));
     let risky = risky.count();
     let mut would_gate = would_gate(basis.rule, tally.matched(), tally.found());
-    would_gate.limit = basis.first_gating.limit;
+    would_gate.limit = basis.first_limit;
     let joining = joining(tally, basis.rule);
     let wrong = remarks(&basis.backing.findings).into_iter();
     let nodes = |number| counted(number, "node");

@@ -252,22 +252,11 @@ pub struct MissingPart<'a> {
 }
 
 /// The kind of a part. Gardener's controller has an event reason for each.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum PartKind {
     DaemonSet,
     Pod,
     CsiDriver,
-}
-
-impl PartKind {
-    /// Gardener's event reason.
-    pub const fn reason(self) -> &'static str {
-        match self {
-            Self::DaemonSet => "UnscheduledNodeCriticalDaemonSets",
-            Self::Pod => "UnreadyNodeCriticalPods",
-            Self::CsiDriver => "UnreadyRequiredCSIDrivers",
-        }
-    }
 }
 
 impl<'a> MissingPart<'a> {

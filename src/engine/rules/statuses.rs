@@ -21,7 +21,7 @@ use crate::engine::pacer::Class;
 use crate::engine::patch;
 use crate::engine::repairs::{obstacle, prospects};
 use crate::engine::status::{
-    self, Basis, CONFLICTED, FirstLimit, HELD_BACK, OUTSIDE_NAMESPACES, SHUT_OUT, Tally,
+    self, Basis, CONFLICTED, HELD_BACK, OUTSIDE_NAMESPACES, SHUT_OUT, Tally,
 };
 use crate::engine::told::Subject;
 use crate::guard::{Guard, Report};
@@ -225,11 +225,9 @@ impl RuleWork {
             suspends_all: cache.rules.suspends_all,
             backing: &self.backing,
             disruption: disruption.as_ref(),
-            first_gating: FirstLimit {
-                limit: self.first_limit,
-                is_exceeded: self.first_gating.is_refused(),
-                allowed: self.first_gating.allowed(),
-            },
+            first_limit: self.first_limit,
+            is_held_back: self.first_gating.is_refused(),
+            allowed_generation: self.first_gating.allowed(),
             setbacks: &self.setbacks,
             selected: to_evaluate.map_or(0, |nodes| nodes.filter(is_selected).count()),
             governors: &governors,

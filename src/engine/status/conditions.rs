@@ -69,8 +69,8 @@ pub(super) fn conditions(tally: &Tally<'_>, basis: Basis<'_>) -> Vec<Condition> 
     let is_suspended = rule.is_suspended();
     let remarks = remarks(&basis.backing.findings);
     let conflict = conflict(tally, spec, basis.governors);
-    let limit = basis.first_gating.limit;
-    let limit = limit.filter(|_| basis.first_gating.is_exceeded && !is_suspended);
+    let limit = basis.first_limit;
+    let limit = limit.filter(|_| basis.is_held_back && !is_suspended);
     let held_back =
         limit.map(|limit| would_gate(rule, tally.matched(), tally.found()).held_back(limit));
     // `kubectl get -o wide` shows this message and no other.

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use nodegate::engine::election::{LEASE_DURATION, LeaseClaim, LeaseReading, Renewal, Term};
+use nodegate::engine::election::{LEASE_DURATION, LeaseClaim, Renewal, Term};
 
 use super::time::Time;
 
@@ -71,12 +71,8 @@ impl Standing {
         self.seen = Some((lease.version, since));
         let name = |(instance, life): Life| format!("{instance}-{life}");
         let holder = lease.holder.map(name).unwrap_or_default();
-        let reading = LeaseReading {
-            holder: &holder,
-            duration: Some(LEASE_DURATION),
-            unchanged: clock.saturating_duration_since(since),
-        };
-        let claim = reading.claim(&name(life));
+        let unchanged = clock.saturating_duration_since(since);
+        let claim = LeaseClaim::of(&name(life), &holder, Some(LEASE_DURATION), unchanged);
         if claim == LeaseClaim::Wait || (self.term.is_some() && claim == LeaseClaim::Take) {
             return Renewal::Taken;
         }

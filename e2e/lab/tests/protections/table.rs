@@ -193,8 +193,8 @@ pub(crate) const PROTECTIONS: &[Protection] = &[
         law: REMOVAL,
         scenario: "regate-late-pods",
         edits: &[(
-            "src/condition/trust.rs",
-            "self.distrusts_until(OLD_PODS, now)",
+            "src/condition/pods.rs",
+            "facts.trust.distrusts_until(OLD_PODS, facts.now)",
             "None",
         )],
     },
