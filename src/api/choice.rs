@@ -4,12 +4,14 @@ use super::words::words;
 
 words! {
     /// Status of a node's condition.
+    #[derive(Default)]
     pub enum ConditionStatus {
         /// The condition holds.
         True = "True",
         /// The condition does not hold.
         False = "False",
         /// The status is unknown.
+        #[default]
         Unknown = "Unknown",
     }
 }

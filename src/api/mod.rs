@@ -39,3 +39,4 @@ pub(crate) use status::{
     ConditionResult, DryRunResults, NodeEvaluation, NodeFailure, NodeReadinessRuleStatus,
     TaintStatus,
 };
+pub(crate) use words::words;

@@ -103,7 +103,8 @@ pub(super) type Change = Option<u64>;
 #[derive(Debug, Default)]
 pub struct Attempt {
     pub under_way: bool,
-    backoff: Backoff,
+    /// When to make the next one, after a failure.
+    pub(crate) backoff: Backoff,
     /// Refusals in a row.
     pub refusals: u32,
     /// The change that was made last, and when.
@@ -153,22 +154,8 @@ impl Attempt {
 
     /// Retries at this time or later.
     pub fn wait_until(&mut self, at: Instant) {
-        self.retry_at(self.due().map_or(at, |due| due.max(at)));
-    }
-
-    /// Retries at this time, whatever failed before.
-    pub fn retry_at(&mut self, at: Instant) {
-        self.backoff.retry_at(at);
-    }
-
-    /// When the next attempt is due, which may be past; `None` if nothing failed.
-    pub fn due(&self) -> Option<Instant> {
-        self.backoff.due()
-    }
-
-    /// When to retry; `None` for now.
-    pub fn not_before(&self, now: Instant) -> Option<Instant> {
-        self.backoff.not_before(now)
+        let due = self.backoff.due();
+        self.backoff.retry_at(due.map_or(at, |due| due.max(at)));
     }
 
     /// Notes that a rule made this change. Returns `Some` if it repeats the last one, which had been undone.
@@ -192,7 +179,7 @@ impl Attempt {
         let mut pause = Duration::ZERO;
         if self.repeats >= TOLERATED {
             pause = CONTENDED.after(self.repeats + 1 - TOLERATED, now);
-            self.retry_at(now + pause);
+            self.backoff.retry_at(now + pause);
             self.contended_by = Some(rule.into());
         }
         Some(Undone {
@@ -205,7 +192,8 @@ impl Attempt {
     /// Whether the last change has stood for so long that contention is over.
     fn has_stood(&self, now: Instant) -> bool {
         self.last.is_none_or(|(_, made)| {
-            let pause = self.not_before(made).map_or(Duration::ZERO, |at| at - made);
+            let until = self.backoff.not_before(made);
+            let pause = until.map_or(Duration::ZERO, |at| at - made);
             now.duration_since(made) > WINDOW.max(2 * pause)
         })
     }
@@ -255,7 +243,8 @@ impl Parts {
         now: Instant,
     ) {
         self.0.retain_mut(|(part, attempt)| {
-            let is_long_ago = attempt.due().is_none_or(|due| due + WINDOW < now);
+            let due = attempt.backoff.due();
+            let is_long_ago = due.is_none_or(|due| due + WINDOW < now);
             if attempt.refusals > 0 && is_long_ago && !is_wanted(part) {
                 attempt.ended(None, now);
             }
@@ -276,19 +265,19 @@ impl Parts {
     /// Lets all that was refused be retried at this time.
     pub(super) fn retry_at(&mut self, at: Instant) {
         let refused = self.0.iter_mut().filter(|(_, it)| it.refusals > 0);
-        refused.for_each(|(_, attempt)| attempt.retry_at(at));
+        refused.for_each(|(_, attempt)| attempt.backoff.retry_at(at));
     }
 
     /// When this change of a part may be repeated; `None` for now. Contention holds up the same change alone.
     pub(super) fn not_before(&self, part: &Part, change: Change, now: Instant) -> Option<Instant> {
         let is_same = |it: &&Attempt| it.last.is_some_and(|(last, _)| last == change);
-        self.get(part).filter(is_same)?.not_before(now)
+        self.get(part).filter(is_same)?.backoff.not_before(now)
     }
 
     /// When a part that was refused may be retried; `None` for now.
     pub(super) fn refused_until(&self, part: &Part, now: Instant) -> Option<Instant> {
         let is_refused = |it: &&Attempt| it.refusals > 0;
-        self.get(part).filter(is_refused)?.not_before(now)
+        self.get(part).filter(is_refused)?.backoff.not_before(now)
     }
 
     /// The rules whose changes are contended.
@@ -380,10 +369,11 @@ mod tests {
             assert!(!attempt.under_way);
             assert_eq!(attempt.refusals, refusals, "{error:?}");
             assert_eq!(error.is_refusal(), refusals == 1, "{error:?}");
-            let pause = attempt.not_before(now).expect("a pause") - now;
+            let pause = attempt.backoff.not_before(now).expect("a pause") - now;
             assert!(pause <= Duration::from_millis(longest), "{error:?}");
             attempt.ended(None, now);
-            assert_eq!((attempt.refusals, attempt.not_before(now)), (0, None));
+            let left = (attempt.refusals, attempt.backoff.not_before(now));
+            assert_eq!(left, (0, None));
         }
     }
 

@@ -103,13 +103,13 @@ impl ConditionWork {
             (Urgency::Detail, Some(written)) => written + MESSAGE_INTERVAL,
             _ => now,
         };
-        let after_pause = self.attempt.not_before(now);
+        let after_pause = self.attempt.backoff.not_before(now);
         Some(after_pause.map_or(spaced, |at| at.max(spaced)))
     }
 
     /// Lets a refused write be retried at this time.
     pub fn retry_at(&mut self, at: Instant) {
-        self.attempt.retry_at(at);
+        self.attempt.backoff.retry_at(at);
     }
 
     pub fn answered(&mut self, name: &Arc<str>, error: Option<&RequestError>, out: &mut Outbox) {

@@ -98,7 +98,7 @@ impl WriteWork {
             out.pacer.refused.forget(Class::Node, &node.name);
             return;
         }
-        let chosen = match self.attempt.not_before(now) {
+        let chosen = match self.attempt.backoff.not_before(now) {
             Some(at) => Err(at),
             None => self.choose(std::mem::take(&mut plan.taints), now),
         };
@@ -181,7 +181,7 @@ impl WriteWork {
             if is_decided && !write.plan.annotations.is_empty() && !self.bare.contains(&part) {
                 self.bare.push(part);
                 if can_be_bare(&write.plan) && attempt.refusals == 1 {
-                    attempt.retry_at(now);
+                    attempt.backoff.retry_at(now);
                     return Some(WriteEnd::Failed);
                 }
             }

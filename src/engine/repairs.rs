@@ -115,7 +115,7 @@ impl Repairs {
             return;
         }
         let now = out.now.monotonic;
-        let mut later = work.attempt.not_before(now);
+        let mut later = work.attempt.backoff.not_before(now);
         if later.is_none() && !out.pacer.may_begin(Class::Claim, now) {
             later = out.pacer.not_before(Class::Claim, now).or(Some(now + TURN));
         }

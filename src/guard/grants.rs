@@ -30,7 +30,7 @@ pub(crate) enum Member {
 /// One rule's guard over all nodes that count for it.
 ///
 /// Call [`Self::grant`] after every change of nodes or limits, and at the time of [`Self::next_grant`]: time passes only there.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Guard {
     limits: Limits,
     members: BTreeMap<Arc<str>, (Zone, Member)>,
@@ -103,10 +103,7 @@ impl Guard {
     pub(crate) fn new(limits: Limits) -> Self {
         Self {
             limits,
-            members: BTreeMap::new(),
-            buckets: BTreeMap::new(),
-            counts: OnceCell::new(),
-            starts_over: false,
+            ..Self::default()
         }
     }
 

@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
+use crate::api::words;
+
 /// The failure zone of a node: its region and zone labels. Nodes with neither share one zone.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Zone {
@@ -44,32 +46,15 @@ impl fmt::Display for Zone {
     }
 }
 
-/// The state of a zone, in the terms of the Kubernetes node lifecycle controller.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum ZoneState {
-    /// Few of its nodes have unmet conditions.
-    Normal,
-    /// Many of its nodes have unmet conditions.
-    PartialDisruption,
-    /// All of its nodes have unmet conditions.
-    FullDisruption,
-}
-
-impl ZoneState {
-    pub const ALL: [Self; 3] = [Self::Normal, Self::PartialDisruption, Self::FullDisruption];
-
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Normal => "Normal",
-            Self::PartialDisruption => "PartialDisruption",
-            Self::FullDisruption => "FullDisruption",
-        }
-    }
-}
-
-impl fmt::Display for ZoneState {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.as_str())
+words! {
+    /// The state of a zone, in the terms of the Kubernetes node lifecycle controller.
+    pub enum ZoneState {
+        /// Few of its nodes have unmet conditions.
+        Normal = "Normal",
+        /// Many of its nodes have unmet conditions.
+        PartialDisruption = "PartialDisruption",
+        /// All of its nodes have unmet conditions.
+        FullDisruption = "FullDisruption",
     }
 }
 

@@ -5,7 +5,7 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use serde::{Deserialize, Deserializer};
+use serde::Deserialize;
 
 use super::karpenter;
 use super::kind::ResourceKind;
@@ -56,7 +56,7 @@ pub struct NodeCondition {
     #[serde(rename = "type")]
     pub kind: String,
     /// The condition's status. Anything other than `True` and `False` is `Unknown`.
-    #[serde(default = "unknown", deserialize_with = "status")]
+    #[serde(default, deserialize_with = "lenient")]
     pub status: ConditionStatus,
     #[serde(default)]
     pub reason: String,
@@ -148,12 +148,6 @@ impl Node {
         let since = annotations.range::<str, _>((Bound::Included(prefix), Bound::Unbounded));
         since.map_while(move |(key, value)| Some((key.strip_prefix(prefix)?, value.as_str())))
     }
-
-    /// The value of our annotation with this prefix for this ID.
-    pub fn annotation_about(&self, prefix: &'static str, id: &str) -> Option<&str> {
-        let mut annotations = self.annotations_about(prefix);
-        annotations.find_map(|(it, value)| (it == id).then_some(value))
-    }
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -209,14 +203,6 @@ impl Kind for Node {
 fn own(mut annotations: BTreeMap<String, String>) -> BTreeMap<String, String> {
     annotations.retain(|key, _| OWN_ANNOTATIONS.iter().any(|prefix| key.starts_with(prefix)));
     annotations
-}
-
-fn unknown() -> ConditionStatus {
-    ConditionStatus::Unknown
-}
-
-fn status<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ConditionStatus, D::Error> {
-    Ok(lenient::<D, Option<_>>(deserializer)?.unwrap_or(ConditionStatus::Unknown))
 }
 
 impl PartialEq for NodeCondition {

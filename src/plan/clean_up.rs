@@ -47,12 +47,7 @@ impl<'a> Draft<'a> {
         if stale.peek().is_some() {
             self.plan.stale.extend(stale);
             let owns = |rule: &Rule| owners.iter().any(|owner| *owner.rule_uid == *rule.uid);
-            let deleted = self
-                .cluster
-                .rules
-                .rules()
-                .iter()
-                .filter(|rule| rule.deleting);
+            let deleted = self.rules().filter(|rule| rule.deleting);
             let left = deleted.filter(|rule| rule.is_about(key, effect) || owns(rule));
             self.plan.awaiting.extend(left.map(|rule| rule.uid.clone()));
             return;
@@ -86,8 +81,7 @@ impl<'a> Draft<'a> {
         let deleted_governor = first.filter(|(rule, spec)| {
             rule.deleting && spec.ours.taint_policy == TaintPolicy::AddAndRemove
         });
-        let mut rules = self.cluster.rules.rules().iter();
-        let left_it_behind = rules.find(|rule| {
+        let left_it_behind = self.rules().find(|rule| {
             rule.is_about(key, effect) && rule.left_behind(&self.node.labels).is_some()
         });
         let deleted = deleted_governor
@@ -106,7 +100,7 @@ impl<'a> Draft<'a> {
     /// Removes all annotations of deleted rules, whatever happens to their taints: nothing would recognize them later, and a
     /// new rule of the same name starts from scratch. They are written together with the rule's taint.
     pub(super) fn forget_deleted_rules(&mut self) {
-        for rule in self.cluster.rules.rules() {
+        for rule in self.rules() {
             if !rule.deleting || self.plan.awaits_evidence(rule) {
                 continue;
             }
@@ -123,14 +117,12 @@ impl<'a> Draft<'a> {
     /// Whether a rule that will govern the taint here still waits for its finalizer. Until then the node stays as it is, so
     /// that it is not released while one rule takes over from another.
     fn has_pending_successor(&self, key: &str, effect: TaintEffect) -> bool {
-        let mut rules = self.cluster.rules.rules().iter();
-        rules.any(|rule| self.will_govern(rule, key, effect))
+        self.rules().any(|rule| self.will_govern(rule, key, effect))
     }
 
     /// Whether an earlier rule will govern this rule's taint here, and still waits for its finalizer.
     pub(super) fn has_pending_governor(&self, rule: &Rule, spec: &CompiledSpec) -> bool {
-        let rules = self.cluster.rules.rules().iter();
-        let mut earlier = rules.take_while(|it| it.uid != rule.uid);
+        let mut earlier = self.rules().take_while(|it| it.uid != rule.uid);
         earlier.any(|it| self.will_govern(it, &spec.taint.key, spec.effect))
     }
 
@@ -167,16 +159,9 @@ impl<'a> Draft<'a> {
         let Some(taint) = self.taint(key, effect) else {
             return true;
         };
-        let concerns = |rule: &Rule| {
-            let mut selector = rule
-                .reach
-                .iter()
-                .filter_map(|reach| reach.selector.as_ref());
-            rule.is_about(key, effect)
-                && !rule.deleting
-                && selector.any(|selector| selector.matches(&self.node.labels))
-        };
-        let mut rules = self.cluster.rules.rules().iter();
-        taint.time_added.is_some() && !rules.any(|rule| concerns(rule))
+        taint.time_added.is_some()
+            && !self.rules().any(|rule| {
+                rule.is_about(key, effect) && !rule.deleting && rule.selects(&self.node.labels)
+            })
     }
 }

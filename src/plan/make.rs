@@ -1,6 +1,7 @@
 //! Makes a node's plan, one taint after another.
 
 use std::cmp::Ordering;
+use std::sync::Arc;
 
 use jiff::Timestamp;
 use smallvec::SmallVec;
@@ -110,6 +111,11 @@ pub fn plan<'a>(
 }
 
 impl<'a> Draft<'a> {
+    /// All rules, in order of precedence.
+    pub(super) fn rules(&self) -> impl Iterator<Item = &'a Arc<Rule>> + use<'a> {
+        self.cluster.rules.rules().iter()
+    }
+
     /// Every taint that a rule names, owns, or has left behind on a node that it no longer selects, in order.
     fn taints_to_plan<'o>(
         &self,
@@ -121,8 +127,8 @@ impl<'a> Draft<'a> {
     {
         let named = active.iter();
         let named = named.map(|(_, spec)| (&*spec.taint.key, spec.effect));
-        let rules = self.cluster.rules.rules().iter();
-        let left_behind = rules.filter_map(|rule| rule.left_behind(&self.node.labels));
+        let left_behind = self.rules();
+        let left_behind = left_behind.filter_map(|rule| rule.left_behind(&self.node.labels));
         let left_behind = left_behind.map(|reach| (&*reach.key, reach.effect));
         let owned = owned.iter().map(Ownership::taint);
         let mut taints: SmallVec<[_; 8]> = named.chain(owned).chain(left_behind).collect();

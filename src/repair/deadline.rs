@@ -58,15 +58,10 @@ impl Deadline {
 
     /// The recorded deadline of a node under the rule with this UID. An unreadable record counts as none.
     pub fn recorded(node: &Node, rule_uid: &str) -> Option<Self> {
-        match Self::on_record(node, rule_uid)? {
+        match node.annotation(&Self::key(rule_uid))? {
             NEVER => Some(Self::Never),
             text => text.parse().ok().map(Self::At),
         }
-    }
-
-    /// The record of the node's deadline under the rule with this UID, as written.
-    pub fn on_record<'a>(node: &'a Node, rule_uid: &str) -> Option<&'a str> {
-        node.annotation_about(READY_DEADLINE_PREFIX, rule_uid)
     }
 
     /// UIDs of the rules under which the node has a recorded deadline.

@@ -183,15 +183,16 @@ impl Rule {
 
     /// The taint to remove from a node with these labels because the rule was rejected and is being deleted.
     pub fn left_behind(&self, labels: &BTreeMap<String, String>) -> Option<&Reach> {
-        let selects = |reach: &&Reach| {
-            let mut selector = reach.selector.iter();
-            selector.any(|selector| selector.matches(labels))
-        };
         self.reach
             .as_ref()
             .filter(|_| self.deleting && self.finalizer && self.spec.is_err())
-            .filter(|reach| reach.is_removed_in_the_end)
-            .filter(selects)
+            .filter(|reach| reach.is_removed_in_the_end && self.selects(labels))
+    }
+
+    /// Whether the rule selects nodes with these labels, although it may not be usable.
+    pub fn selects(&self, labels: &BTreeMap<String, String>) -> bool {
+        let mut selector = self.reach.iter().filter_map(|it| it.selector.as_ref());
+        selector.any(|selector| selector.matches(labels))
     }
 
     /// The spec, if the rule decides about nodes now: it is active, not being deleted and no dry run.

@@ -40,7 +40,7 @@ impl RuleSet {
         node.taints.iter().filter_map(move |taint| {
             let effect = taint.effect.parse().ok()?;
             let is_owned = || owners.iter().any(|owner| owner.is_of(&taint.key, effect));
-            let why = self.why_stray(&taint.key, effect, |rule| selects(rule, node))?;
+            let why = self.why_stray(&taint.key, effect, |rule| rule.selects(&node.labels))?;
             // The controller cleans up after a rule that is gone, or that no longer selects the node.
             let is_left = match why {
                 WhyStray::DryRun { .. } | WhyStray::Rejected { .. } => true,
@@ -57,7 +57,7 @@ impl RuleSet {
             let reach = rule.reach.as_ref()?;
             let is_there = node.taint(&reach.key, reach.effect).is_some();
             let owns = || Ownership::all(node).any(|owner| *owner.rule_uid == *rule.uid);
-            let is_left = is_there && (rule.releases() && selects(rule, node) || owns());
+            let is_left = is_there && (rule.releases() && rule.selects(&node.labels) || owns());
             is_left.then_some((&**rule, reach))
         })
     }
@@ -117,12 +117,6 @@ impl RuleSet {
             .or_else(not_selected)
             .or(Some(WhyStray::NoRule))
     }
-}
-
-/// Whether the rule selects the node, although it may not be usable.
-fn selects(rule: &Rule, node: &Node) -> bool {
-    let mut selector = rule.reach.iter().filter_map(|it| it.selector.as_ref());
-    selector.any(|selector| selector.matches(&node.labels))
 }
 
 impl Rule {

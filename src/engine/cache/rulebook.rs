@@ -21,7 +21,7 @@ pub(crate) struct CachedRule {
 }
 
 /// All rules.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Rulebook {
     /// By name.
     pub(crate) all: Map<Arc<str>, CachedRule>,
@@ -39,12 +39,10 @@ pub(crate) struct Rulebook {
 impl Rulebook {
     pub(super) fn new(passing_taints: Vec<String>) -> Self {
         Self {
-            all: Map::default(),
-            former: VecDeque::new(),
             set: RuleSet::new([], passing_taints),
             generation: 1,
-            suspends_all: false,
             has_changed: true,
+            ..Self::default()
         }
     }
 

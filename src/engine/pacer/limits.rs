@@ -19,7 +19,7 @@ pub const LONGEST_WAIT: Duration = Duration::from_secs(60);
 const TOGETHER: Duration = Duration::from_secs(10);
 
 /// The limit that the requests of a class share.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct ClassLimit {
     ceiling: f64,
     /// How many may be under way, from 1 to the ceiling.
@@ -40,10 +40,7 @@ impl ClassLimit {
         Self {
             ceiling,
             window: ceiling,
-            cut: None,
-            retry: Backoff::default(),
-            paused: None,
-            suspect: None,
+            ..Self::default()
         }
     }
 

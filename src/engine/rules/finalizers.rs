@@ -39,7 +39,7 @@ impl Rules {
                 continue;
             };
             if work.finalizers.under_way
-                || work.finalizers.not_before(now).is_some()
+                || work.finalizers.backoff.not_before(now).is_some()
                 || !out.pacer.may_begin(Class::Rule, now)
             {
                 continue;
@@ -98,7 +98,7 @@ impl Rules {
             }
         }
         // The watch reports rules that are gone. An API server that has just started may say so of a rule that exists.
-        if let Some(at) = work.finalizers.due() {
+        if let Some(at) = work.finalizers.backoff.due() {
             out.want(Job::Finalizers(uid.clone()), at);
         }
         changes

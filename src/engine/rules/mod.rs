@@ -40,7 +40,7 @@ pub struct Rules {
     node_limit: usize,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct RuleWork {
     pub name: Arc<str>,
     pub uid: Arc<str>,
@@ -78,16 +78,7 @@ impl RuleWork {
             name: rule.name.clone(),
             uid: rule.uid.clone(),
             is_new: !rule.finalizer,
-            cleaning_since: None,
-            backing: Backing::default(),
-            guard: None,
-            first_gating: FirstGating::default(),
-            first_limit: None,
-            setbacks: Vec::new(),
-            setbacks_of: None,
-            told: Told::default(),
-            finalizers: Attempt::default(),
-            status: StatusWork::default(),
+            ..Self::default()
         }
     }
 }

@@ -118,7 +118,7 @@ impl Rules {
         let now = out.now.monotonic;
         let attempt = &work.status.attempt;
         let is_under_way = attempt.under_way.then_some(now + STATUS_DELAY);
-        if let Some(at) = is_under_way.or(attempt.not_before(now)) {
+        if let Some(at) = is_under_way.or(attempt.backoff.not_before(now)) {
             out.want(Job::Status(uid.clone()), at);
             return;
         }

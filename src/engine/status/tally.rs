@@ -11,7 +11,7 @@ use crate::plan::{ConditionOutcome, Decision, NodePlan, Outcome, Standing, WaitR
 use crate::rule::{CompiledSpec, Rule};
 
 /// What one rule does on one node, or has yet to do there.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Record {
     /// UID of the rule.
     pub rule: Arc<str>,
@@ -69,12 +69,8 @@ impl Record {
         let index = known.unwrap_or_else(|| {
             records.push(Self {
                 rule: rule.clone(),
-                found: None,
-                at: Timestamp::MIN,
-                held_since: None,
-                failure: None,
                 is_clean: true,
-                lingers: false,
+                ..Self::default()
             });
             records.len() - 1
         });
