@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use prometheus::IntCounterVec;
+use prometheus::{HistogramVec, IntCounterVec};
 
 use super::metrics::Metrics;
 use crate::api::RepairAction;
@@ -64,9 +64,9 @@ impl Counter {
             let metrics = &self.metrics;
             match count {
                 Count::Rule(rule, count) => self.count_for(rule, count, each, now),
-                Count::StatusSpared => metrics.status_unchanged.with_label_values(NONE).inc(),
-                Count::StatusCoalesced => metrics.status_coalesced.with_label_values(NONE).inc(),
-                Count::EventDropped => metrics.events_dropped.with_label_values(NONE).inc(),
+                Count::StatusSpared => inc(&metrics.status_unchanged, NONE),
+                Count::StatusCoalesced => inc(&metrics.status_coalesced, NONE),
+                Count::EventDropped => inc(&metrics.events_dropped, NONE),
             }
         }
     }
@@ -79,8 +79,6 @@ impl Counter {
             return;
         }
         let (metrics, name) = (&self.metrics, &**rule);
-        let inc =
-            |counter: &IntCounterVec, labels: &[&str]| counter.with_label_values(labels).inc();
         match count {
             RuleCount::Came => {}
             RuleCount::Went => {
@@ -88,8 +86,7 @@ impl Counter {
                 self.known.remove(rule);
             }
             RuleCount::Evaluated => {
-                let duration = metrics.evaluation_duration.with_label_values(&[name]);
-                duration.observe(took.as_secs_f64());
+                observe(&metrics.evaluation_duration, &[name], took.as_secs_f64());
                 let last = metrics.last_reconciliation.with_label_values(&[name]);
                 last.set(now.as_duration().as_secs_f64());
             }
@@ -105,8 +102,8 @@ impl Counter {
             RuleCount::Conflicted(kind) => inc(&metrics.api_conflicts, &[name, operation(*kind)]),
             RuleCount::StartedUp(stages) => {
                 for (condition, took) in stages {
-                    let stage = metrics.startup_stage.with_label_values(&[name, condition]);
-                    stage.observe(took.as_secs_f64());
+                    let took = took.as_secs_f64();
+                    observe(&metrics.startup_stage, &[name, condition], took);
                 }
                 if let Some((last, _)) = stages.iter().max_by_key(|(_, took)| *took) {
                     inc(&metrics.startup_last, &[name, last]);
@@ -115,8 +112,8 @@ impl Counter {
             RuleCount::BootstrapCompleted { since, hold } => {
                 inc(&metrics.bootstrap_completed, &[name]);
                 if let Some(since) = since {
-                    let duration = metrics.bootstrap_duration.with_label_values(&[name]);
-                    duration.observe(seconds_between(*since, now));
+                    let took = seconds_between(*since, now);
+                    observe(&metrics.bootstrap_duration, &[name], took);
                 }
                 if let Some(hold) = hold
                     && let Some(since) = hold.since
@@ -127,8 +124,8 @@ impl Counter {
                     } else {
                         "controller"
                     };
-                    let duration = metrics.bootstrap_hold.with_label_values(&[name, origin]);
-                    duration.observe(seconds_between(since, now));
+                    let took = seconds_between(since, now);
+                    observe(&metrics.bootstrap_hold, &[name, origin], took);
                 }
             }
             RuleCount::Repaired(action) => inc(&metrics.repairs, &[name, action]),
@@ -162,26 +159,28 @@ impl Counter {
         }
     }
 
-    /// Counts a completed taint change.
     fn count_change(&self, change: &TaintChange, now: Timestamp) {
         let metrics = &self.metrics;
-        let rule = change.rule_name.as_str();
-        let operation = operation(change.kind);
-        let operations = &metrics.taint_operations;
-        operations.with_label_values(&[rule, operation]).inc();
+        let (rule, operation) = (change.rule_name.as_str(), operation(change.kind));
+        inc(&metrics.taint_operations, &[rule, operation]);
         if change.gave_up {
-            let action = RepairAction::Release.as_str();
-            metrics.repairs.with_label_values(&[rule, action]).inc();
+            inc(&metrics.repairs, &[rule, RepairAction::Release.as_str()]);
         }
         if let Some(transition) = change.transition {
             let took = seconds_between(transition, now);
-            let latency = &metrics.enforcement_latency;
-            latency.with_label_values(&[rule, operation]).observe(took);
+            observe(&metrics.enforcement_latency, &[rule, operation], took);
             let operation = &*format!("{operation}_taint");
-            let latency = &metrics.reconciliation_latency;
-            latency.with_label_values(&[rule, operation]).observe(took);
+            observe(&metrics.reconciliation_latency, &[rule, operation], took);
         }
     }
+}
+
+fn inc(counter: &IntCounterVec, labels: &[&str]) {
+    counter.with_label_values(labels).inc();
+}
+
+fn observe(histogram: &HistogramVec, labels: &[&str], seconds: f64) {
+    histogram.with_label_values(labels).observe(seconds);
 }
 
 /// Seconds from one time to a later one; 0 if the clocks disagree about the order.

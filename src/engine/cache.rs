@@ -124,13 +124,12 @@ impl Cache {
         let Some(entry) = self.nodes.get(name) else {
             return;
         };
-        let rules = self.rules.set.rules();
-        let mut selecting = entry.selecting.iter().map(|index| &rules[*index]);
+        let mut selecting = self.rules.set.at(&entry.selecting);
         let is_late = |node: &Node| selecting.any(|rule| may_be_late(node, rule, at));
         if self.freshness.census.is_none() && entry.node.as_deref().is_some_and(is_late) {
             let nodes = self.nodes.nodes();
             let nodes = nodes.map(|node| (node, self.claims.pool_name(node)));
-            let census = Census::take(nodes, rules, |_| false, at);
+            let census = Census::take(nodes, self.rules.set.rules(), |_| false, at);
             self.freshness.census = Some(census);
         }
     }

@@ -14,7 +14,7 @@ use super::settings::Settings;
 use super::status::{Found, remarks, says_held_back, would_gate};
 use crate::api::ConditionPolicy;
 use crate::condition::{CriticalComponentClass, Observations, Source, Watch};
-use crate::finding::{Backing, Finding};
+use crate::finding::Backing;
 use crate::guard::{Limits, Report};
 use crate::object::{Kept, Node};
 use crate::plan::{self, ClusterState, NodeHistory, NodePlan, NodeState};
@@ -24,15 +24,6 @@ use crate::selector::Filter;
 
 /// Lists that were made just now are not stale.
 static CURRENT: BTreeSet<Watch> = BTreeSet::new();
-
-/// What the author of a rule should know of what it waits for.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(crate) struct RuleRemarks {
-    /// What is wrong with it, as in the conditions of the rule's status.
-    pub wrong: Vec<Finding>,
-    /// What else its author may not expect, as sentences.
-    pub notes: Vec<String>,
-}
 
 /// A view of a listed cluster.
 #[derive(Debug)]
@@ -180,13 +171,11 @@ impl Forecast {
         self.cache.nodes.csi_drivers()
     }
 
-    /// What the author of a rule should know of what it waits for.
-    pub(crate) fn remarks(&self, rule: &Rule) -> RuleRemarks {
+    /// What the author of a rule should know of what it waits for, with a finding for each condition of the rule's status.
+    pub(crate) fn remarks(&self, rule: &Rule) -> Backing {
         let Backing { findings, notes } = self.cache.backing(rule);
-        RuleRemarks {
-            wrong: remarks(&findings),
-            notes,
-        }
+        let findings = remarks(&findings);
+        Backing { findings, notes }
     }
 
     /// Why the rule would be held back if it came into force now; `None` if it would not be.

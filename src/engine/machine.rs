@@ -325,13 +325,8 @@ impl Engine {
     /// Reconciles one node: view, plan, remember, announce, carry out. A change that could hurt waits while what it depends on is
     /// stale.
     fn reconcile(&mut self, name: &Arc<str>) {
-        if let Some(message) = self
-            .cache
-            .stores
-            .unreadable
-            .left_alone(name)
-            .map(ToString::to_string)
-        {
+        let broken = self.cache.stores.unreadable.left_alone(name);
+        if let Some(message) = broken.map(ToString::to_string) {
             if let Some(work) = self.nodes.get_mut(name) {
                 self.rules
                     .left_alone(&message, &mut work.records, &mut self.out);
@@ -414,12 +409,8 @@ impl Engine {
 
     /// Whether nodes are being written or about to be. Less urgent writes wait meanwhile.
     fn is_busy(&self) -> bool {
-        let pacer = &self.out.pacer;
-        let is_paused = || {
-            pacer
-                .not_before(Class::Node, self.out.now.monotonic)
-                .is_some()
-        };
+        let (pacer, now) = (&self.out.pacer, self.out.now.monotonic);
+        let is_paused = || pacer.not_before(Class::Node, now).is_some();
         pacer.under_way(Class::Node) > 0 || !self.cache.turn.is_empty() && !is_paused()
     }
 

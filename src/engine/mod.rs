@@ -45,7 +45,7 @@ pub use freshness::{MAX_AGE, WATCH_LENGTH};
 pub(crate) use attempt::Backoff;
 pub use attempt::Pauses;
 pub use error::RequestError;
-pub(crate) use forecast::{Forecast, RuleRemarks, foresee};
+pub(crate) use forecast::{Forecast, foresee};
 pub use machine::Engine;
 pub use pacer::{LONGEST_WAIT, Rate};
 pub use settings::Settings;

@@ -152,8 +152,9 @@ pub(super) fn claim_termination(claim: &NodeClaim, now: Timestamp) -> Option<Val
 }
 
 pub(super) fn finalizers(rule_uid: &str, old: &[String], new: &[String]) -> Patch {
+    let operations = Operations::on(rule_uid);
     Patch(
-        Operations::on(rule_uid)
+        operations
             .replace_list(&["metadata", "finalizers"], old, new)
             .0,
     )

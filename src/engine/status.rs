@@ -143,11 +143,8 @@ fn list_failures(
     basis: Basis<'_>,
 ) {
     for (name, (message, at)) in tally.failures().take(basis.node_limit) {
-        let previous = basis
-            .previous
-            .failed_nodes
-            .iter()
-            .find(|known| known.node_name == **name);
+        let mut previous = basis.previous.failed_nodes.iter();
+        let previous = previous.find(|known| known.node_name == **name);
         let mut failed = NodeFailure {
             node_name: name.to_string(),
             reason: Some(EVALUATION_ERROR.into()),
@@ -175,17 +172,11 @@ fn list_nodes(
     tally: &Tally<'_>,
     basis: Basis<'_>,
 ) {
-    let previous: BTreeMap<&str, &NodeEvaluation> = basis
-        .previous
-        .node_evaluations
-        .iter()
-        .map(|evaluation| (evaluation.node_name.as_str(), evaluation))
-        .collect();
-    let per_node: usize = spec
-        .conditions
-        .iter()
-        .map(|condition| 2 * (condition.kind.len() + 130))
-        .sum();
+    let previous = basis.previous.node_evaluations.iter();
+    let previous = previous.map(|evaluation| (evaluation.node_name.as_str(), evaluation));
+    let previous: BTreeMap<&str, &NodeEvaluation> = previous.collect();
+    let conditions = spec.conditions.iter();
+    let per_node: usize = conditions.map(|it| 2 * (it.kind.len() + 130)).sum();
     let of = |held: bool| tally.nodes().filter(move |(_, it, _)| it.is_held() == held);
     for (name, record, found) in of(true).chain(of(false)).take(basis.node_limit) {
         if !budget.spend(per_node + 4 * name.len() + 260) {

@@ -139,16 +139,12 @@ impl Kind for CsiNode {
             .collect();
         drivers.sort_by(|a, b| a.name.cmp(&b.name));
         let reports = object.status.take().map(|status| status.storage_health);
+        let unhealthy = (reports.into_iter().flatten()).filter_map(StorageHealth::unhealthy);
         Ok(Self {
             name: object.name(),
             owner: object.owner(|owner| owner.kind == "Node"),
             drivers,
-            unhealthy: reports
-                .into_iter()
-                .flatten()
-                .filter_map(StorageHealth::unhealthy)
-                .take(MOST_DRIVERS + 1)
-                .collect(),
+            unhealthy: unhealthy.take(MOST_DRIVERS + 1).collect(),
         })
     }
 }

@@ -109,25 +109,21 @@ impl Kind for Pod {
         let mut conditions = status.conditions.iter().flatten();
         let ready = conditions.find(|it| it.kind == "Ready" && it.status == "True");
         let generation = object.label(TEMPLATE_GENERATION_LABEL);
+        let generation = generation.and_then(|it| it.parse().ok());
+        let annotations = object.metadata.annotations.take().unwrap_or_default();
         Ok(Self {
             key: ObjectKey::of(&object.metadata),
             node: spec.and_then(|spec| spec.node_name).unwrap_or_default(),
             daemon_set: object.owner(|it| it.controller == Some(true) && it.kind == "DaemonSet"),
             terminating: object.is_deleting(),
             revision: object.label(REVISION_LABEL).map(Into::into),
-            template_generation: generation.and_then(|it| it.parse().ok()),
+            template_generation: generation,
             created: object.created(),
             phase: status.phase,
             ready: ready.map_or(PodReady::No, |condition| PodReady::Yes {
                 since: condition.last_transition_time,
             }),
-            annotations: object
-                .metadata
-                .annotations
-                .take()
-                .into_iter()
-                .flatten()
-                .collect(),
+            annotations: annotations.into_iter().collect(),
         })
     }
 

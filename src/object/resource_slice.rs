@@ -58,6 +58,7 @@ impl Kind for ResourceSlice {
     fn read(object: &mut Lean<Self>) -> Result<Self, Unreadable> {
         let spec = object.spec.take().unwrap_or_default();
         let devices = spec.devices.unwrap_or_default();
+        let declared = spec.pool.resource_slice_count;
         let keeps_off = |it: &DeviceTaint| it.effect == "NoSchedule" || it.effect == "NoExecute";
         let is_tainted = |device: &&Device| device.taints.iter().flatten().any(keeps_off);
         Ok(Self {
@@ -65,11 +66,7 @@ impl Kind for ResourceSlice {
             node: spec.node_name.unwrap_or_default(),
             pool: spec.pool.name,
             generation: spec.pool.generation,
-            of: spec
-                .pool
-                .resource_slice_count
-                .try_into()
-                .unwrap_or_default(),
+            of: declared.try_into().unwrap_or_default(),
             tainted: devices.iter().filter(is_tainted).count(),
             devices: devices.len(),
         })

@@ -42,8 +42,7 @@ pub fn plan<'a>(
     if state.node.deleting {
         return NodePlan::default();
     }
-    let rules = state.selecting.iter();
-    let rules = rules.map(|index| &*cluster.rules.rules()[*index]);
+    let rules = cluster.rules.at(state.selecting).map(|rule| &**rule);
     let active: SmallVec<[Active; 8]> = rules
         .filter_map(|rule| Some((rule, rule.active()?)))
         .collect();
@@ -187,8 +186,7 @@ impl<'a> Draft<'a> {
     }
 
     fn is_named_by_a_rule(&self, taint: &Taint) -> bool {
-        let rules = self.cluster.rules.rules();
-        let mut selecting = self.state.selecting.iter().map(|index| &rules[*index]);
+        let mut selecting = self.cluster.rules.at(self.state.selecting);
         selecting.any(|rule| {
             let mut spec = rule.active().filter(|_| !rule.deleting).into_iter();
             spec.any(|spec| taint.is(&spec.taint.key, spec.effect))

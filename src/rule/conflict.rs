@@ -51,14 +51,10 @@ impl RuleSet {
         if rule.live().is_none() {
             return Vec::new();
         }
-        let earlier = self
-            .rules()
-            .iter()
-            .take_while(|other| other.uid != rule.uid);
-        earlier
-            .filter(|other| other.live().is_some())
-            .filter_map(|other| rule.conflict_with(other))
-            .map(|conflict| conflict.with)
+        let rules = self.rules().iter();
+        let earlier = rules.take_while(|other| other.uid != rule.uid);
+        let live = earlier.filter(|other| other.live().is_some());
+        live.filter_map(|other| Some(rule.conflict_with(other)?.with))
             .collect()
     }
 }

@@ -149,12 +149,10 @@ impl<'a> BootstrapRecord<'a> {
             return Self::No;
         };
         let revisions = revisions(spec, facts);
-        let knows_boot =
-            spec.ours.regate_on.contains(&RegateOn::Reboot) && !node.boot_id.is_empty();
-        if !knows_boot
-            && !spec.ours.regate_on.contains(&RegateOn::Maintenance)
-            && revisions.is_empty()
-        {
+        let regates_on = |what| spec.ours.regate_on.contains(&what);
+        let knows_boot = regates_on(RegateOn::Reboot) && !node.boot_id.is_empty();
+        let knows_maintenance = regates_on(RegateOn::Maintenance);
+        if !knows_boot && !knows_maintenance && revisions.is_empty() {
             return Self::Done;
         }
         let value = serde_json::from_str::<CompletionValue>(value).unwrap_or_default();
@@ -167,19 +165,14 @@ impl<'a> BootstrapRecord<'a> {
             Self::Outdated {
                 boot_id: value.boot_id,
             }
-        } else if spec.ours.regate_on.contains(&RegateOn::Maintenance)
-            && value.maintenance
-            && !is_in_maintenance
-        {
+        } else if knows_maintenance && value.maintenance && !is_in_maintenance {
             Self::Maintained
         } else if let Some(revised) = revisions.iter().find(has_gone) {
             Self::Revised {
                 daemon_set: revised.daemon_set(),
             }
         } else if (knows_boot && value.boot_id.is_empty())
-            || (spec.ours.regate_on.contains(&RegateOn::Maintenance)
-                && is_in_maintenance
-                && !value.maintenance)
+            || (knows_maintenance && is_in_maintenance && !value.maintenance)
             || revisions.iter().any(is_unrecorded)
         {
             // Written by another controller, or before the rule asked for this; or maintenance has begun since.

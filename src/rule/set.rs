@@ -156,6 +156,11 @@ impl RuleSet {
             .collect()
     }
 
+    /// The rules with these indices.
+    pub(crate) fn at<'s>(&'s self, indices: &'s [usize]) -> impl Iterator<Item = &'s Arc<Rule>> {
+        indices.iter().map(|index| &self.rules[*index])
+    }
+
     /// What rules wait for by name.
     pub fn components(&self) -> BTreeSet<Component> {
         let rules = self.rules.iter().filter(|rule| !rule.deleting);

@@ -229,7 +229,7 @@ impl RulePreview {
     /// its author may not expect.
     fn assess(&mut self, rule: &Rule, spec: &CompiledSpec, after: &Snapshot, own: &[&RuleOnNode]) {
         let remarks = after.remarks(rule).unwrap_or_default();
-        for found in remarks.wrong {
+        for found in remarks.findings {
             match found.severity {
                 Severity::Error => self.faults.push(found.message),
                 _ => self.warnings.push(found.message),

@@ -12,8 +12,8 @@ use jiff::Timestamp;
 
 use crate::cluster::{Filter, Gap, ResourceKind};
 use crate::condition::{CriticalComponentClass, Watch};
-use crate::engine::{Forecast, RuleRemarks, says_all_suspended};
-use crate::finding::{Finding, summed_up};
+use crate::engine::{Forecast, says_all_suspended};
+use crate::finding::{Backing, Finding, summed_up};
 use crate::guard::Limits;
 use crate::object::{ObjectKey, RuleObject};
 use crate::rule::Rule;
@@ -166,7 +166,7 @@ impl Snapshot {
     }
 
     /// What the author of a rule should know of what it waits for; `None` if that could not be read.
-    pub(crate) fn remarks(&self, rule: &Rule) -> Option<RuleRemarks> {
+    pub(crate) fn remarks(&self, rule: &Rule) -> Option<Backing> {
         let needs = [ResourceKind::DaemonSets, ResourceKind::CsiNodes];
         let is_known = needs.iter().all(|kind| self.gap(*kind).is_none());
         is_known.then(|| self.view.remarks(rule))

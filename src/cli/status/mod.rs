@@ -14,7 +14,8 @@ use super::rows::{Lacking, NodeVerdict, RuleOnNode, State, first_of_nodes, lacki
 use super::snapshot::{Leader, LeaderHealth, Snapshot};
 use crate::api::EnforcementMode;
 use crate::cluster::{Gap, ResourceKind};
-use crate::engine::{CachedRule, REMARKS, RuleRemarks, says_held_back};
+use crate::engine::{CachedRule, REMARKS, says_held_back};
+use crate::finding::Backing;
 use crate::rule::{Rule, WhyStray};
 use crate::text::counted;
 
@@ -233,7 +234,7 @@ impl RuleStatus {
 
 /// The conditions that need attention. What is wrong with what the rule waits for is as it is now, also if no controller has
 /// published it; if that is unknown, it is as published.
-fn conditions(cached: &CachedRule, remarks: Option<&RuleRemarks>) -> Vec<PublishedCondition> {
+fn conditions(cached: &CachedRule, remarks: Option<&Backing>) -> Vec<PublishedCondition> {
     let conditions = cached.object.status.conditions.iter();
     let is_news = |kind: &str, status: &str| match kind {
         "Accepted" => status == "False",
@@ -246,7 +247,7 @@ fn conditions(cached: &CachedRule, remarks: Option<&RuleRemarks>) -> Vec<Publish
         kind: it.type_.clone(),
         message: it.message.clone(),
     });
-    let wrong = remarks.into_iter().flat_map(|it| &it.wrong);
+    let wrong = remarks.into_iter().flat_map(|it| &it.findings);
     let wrong = wrong.filter_map(|it| {
         Some(PublishedCondition {
             kind: it.condition?.0.to_owned(),

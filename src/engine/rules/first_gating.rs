@@ -109,8 +109,7 @@ impl RuleWork {
 impl Rules {
     /// UIDs of those of these rules that may not gate nodes in use yet.
     pub fn held_back(&self, selecting: &[usize], cache: &Cache) -> Vec<Arc<str>> {
-        let rules = cache.cluster().rules.rules();
-        let selecting = selecting.iter().map(|index| &rules[*index].uid);
+        let selecting = cache.cluster().rules.at(selecting).map(|rule| &rule.uid);
         let is_held_back = |uid: &&Arc<str>| {
             let work = self.works.get(*uid);
             work.is_some_and(|work| matches!(work.first_gating, FirstGating::Open(_)))

@@ -19,9 +19,7 @@ impl Rules {
             let guard = self.works.get(&rule.uid).and_then(|it| it.guard.as_ref());
             guard.is_some_and(|guard| guard.may_gate(node)) && !evidence_is_stale(rule, cluster)
         };
-        let rules = cluster.rules.rules();
-        let selecting = selecting.iter().map(|index| &rules[*index]);
-        let permitting = selecting.filter(may_gate);
+        let permitting = cluster.rules.at(selecting).filter(may_gate);
         permitting.map(|rule| rule.uid.clone()).collect()
     }
 

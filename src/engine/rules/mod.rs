@@ -95,12 +95,8 @@ impl Rules {
 
     /// Takes in the current set of rules.
     pub fn sync(&mut self, cache: &Cache, out: &mut Outbox) {
-        let known: Set<_> = cache
-            .rules
-            .all
-            .values()
-            .map(|cached| cached.rule.uid.clone())
-            .collect();
+        let known = cache.rules.all.values();
+        let known: Set<_> = known.map(|cached| cached.rule.uid.clone()).collect();
         self.works.retain(|uid, work| {
             let stays = known.contains(uid);
             if !stays {

@@ -32,10 +32,8 @@ impl Rules {
         cache: &Cache,
         node: &Node,
     ) -> Vec<(Arc<str>, Setback)> {
-        let rules = cache.cluster().rules.rules();
-        let works = selecting
-            .iter()
-            .filter_map(|index| self.works.get(&rules[*index].uid));
+        let rules = cache.cluster().rules.at(selecting);
+        let works = rules.filter_map(|rule| self.works.get(&rule.uid));
         let works = works.filter(|work| !work.setbacks.is_empty());
         let found = works.filter_map(|work| {
             let pool = cache.claims.pool_name(node);
@@ -63,10 +61,8 @@ impl Rules {
             return;
         };
         let (pool, name) = (cache.claims.of(node).pool, cache.claims.pool_name(node));
-        let place = work
-            .setbacks
-            .iter()
-            .position(|it| it.pool.as_deref() == name);
+        let mut known = work.setbacks.iter();
+        let place = known.position(|it| it.pool.as_deref() == name);
         let known = place.map(|place| work.setbacks.remove(place));
         let setback = Setback::after(known.as_ref(), (node, pool), name, lacked, *at);
         if work.setbacks.len() >= MAX_SETBACKS {

@@ -220,6 +220,10 @@ impl RuleWork {
                 && cache.stores.unreadable.left_alone(&node.name).is_none()
         };
         let to_evaluate = (!cache.turn.is_empty()).then(|| cache.nodes.nodes());
+        let previous = self.status.written.status();
+        let previous = previous.unwrap_or(&cached.object.status);
+        let stood = previous.conditions.iter().filter(|it| it.status == "True");
+        let stood: Vec<String> = stood.map(|it| it.type_.clone()).collect();
         let basis = Basis {
             rule,
             suspends_all: cache.rules.suspends_all,
@@ -234,11 +238,7 @@ impl RuleWork {
             prospects: prospects(cache, tally, rule, out.now.wall),
             obstacle: obstacle.as_deref(),
             node_limit,
-            previous: self
-                .status
-                .written
-                .status()
-                .unwrap_or(&cached.object.status),
+            previous,
             now: out.now.wall,
         };
         let status = status::build(tally, basis);
@@ -258,14 +258,7 @@ impl RuleWork {
             });
             let subject = Subject::new(topic.reason);
             // What stood in the status when this process began was told then.
-            let known = self
-                .status
-                .written
-                .status()
-                .unwrap_or(&cached.object.status);
-            let mut known = known.conditions.iter();
-            let was_told = !self.told.has(subject)
-                && known.any(|was| was.type_ == kind && was.status == "True");
+            let was_told = !self.told.has(subject) && stood.iter().any(|it| it == kind);
             if self.is_news(subject, words, out)
                 && !was_told
                 && let Some(Condition { message, .. }) = wrong

@@ -44,11 +44,8 @@ pub(super) fn conditions(tally: &Tally<'_>, basis: Basis<'_>) -> Vec<Condition> 
     let rule = basis.rule;
     let condition = |kind: &str, holds: bool, reason: &str, message: String| {
         let status = if holds { "True" } else { "False" };
-        let previous = basis
-            .previous
-            .conditions
-            .iter()
-            .find(|known| known.type_ == kind && known.status == status);
+        let mut previous = basis.previous.conditions.iter();
+        let previous = previous.find(|known| known.type_ == kind && known.status == status);
         Condition {
             type_: kind.into(),
             status: status.into(),
