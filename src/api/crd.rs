@@ -20,11 +20,9 @@ pub fn crd() -> CustomResourceDefinition {
     let mut crd = NodeReadinessRule::crd();
     let labels = crd.metadata.labels.get_or_insert_default();
     labels.insert(MANAGED_BY.into(), MANAGED_BY_US.into());
-    crd.spec
-        .versions
-        .iter_mut()
-        .filter_map(|version| version.schema.as_mut()?.open_api_v3_schema.as_mut())
-        .for_each(tidy);
+    let versions = crd.spec.versions.iter_mut();
+    let schemas = versions.filter_map(|it| it.schema.as_mut()?.open_api_v3_schema.as_mut());
+    schemas.for_each(tidy);
     crd
 }
 
@@ -53,17 +51,11 @@ fn tidy(schema: &mut JSONSchemaProps) {
         values.retain(|value| value.0 != Value::Null);
     }
     if let Some(description) = &mut schema.description {
-        *description = description
-            .split("\n\n")
-            .map(|paragraph| paragraph.replace('\n', " "))
-            .collect::<Vec<_>>()
-            .join("\n\n");
+        let paragraphs = description.split("\n\n").map(|it| it.replace('\n', " "));
+        *description = paragraphs.collect::<Vec<_>>().join("\n\n");
     }
-    schema
-        .properties
-        .iter_mut()
-        .flat_map(|properties| properties.values_mut())
-        .for_each(tidy);
+    let properties = schema.properties.iter_mut();
+    properties.flat_map(|it| it.values_mut()).for_each(tidy);
     if let Some(JSONSchemaPropsOrArray::Schema(items)) = &mut schema.items {
         tidy(items);
     }

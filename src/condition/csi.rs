@@ -27,14 +27,10 @@ fn of_this_node<'a>(node: &Node, csi_node: Option<&'a CsiNode>) -> Option<&'a Cs
 
 /// The drivers that annotations of the class's pods on this node require, in order.
 fn named<'a>(class: &CriticalComponentClass, group: &GroupFacts<'_, 'a>) -> SmallVec<[&'a str; 4]> {
-    let mut named: SmallVec<[&str; 4]> = group
-        .pods
-        .iter()
-        .filter(|pod| pod.is_live())
-        .flat_map(|pod| &pod.annotations)
-        .filter(|(key, _)| key.starts_with(&class.csi_annotation_prefix))
-        .map(|(_, driver)| driver.as_str())
-        .collect();
+    let live = group.pods.iter().filter(|pod| pod.is_live());
+    let annotations = live.flat_map(|pod| &pod.annotations);
+    let drivers = annotations.filter(|(key, _)| key.starts_with(&class.csi_annotation_prefix));
+    let mut named: SmallVec<[&str; 4]> = drivers.map(|(_, driver)| driver.as_str()).collect();
     named.sort_unstable();
     named.dedup();
     named

@@ -207,17 +207,15 @@ pub(super) fn all<'a>(
         }
     }
     let missing = Names::of(missing).map(|daemon_sets| Detail::DaemonSetPodMissing { daemon_sets });
-    missing
-        .map(Condition::unmet)
-        .or_else(|| not_ready(&unready))
-        .unwrap_or_else(|| {
-            let left_out = Names::of(left_out);
-            Condition::met(if as_ready {
-                Detail::AllDaemonSetsReady { left_out }
-            } else {
-                Detail::AllDaemonSetsScheduled { left_out }
-            })
+    let unmet = missing.map(Condition::unmet);
+    unmet.or_else(|| not_ready(&unready)).unwrap_or_else(|| {
+        let left_out = Names::of(left_out);
+        Condition::met(if as_ready {
+            Detail::AllDaemonSetsReady { left_out }
+        } else {
+            Detail::AllDaemonSetsScheduled { left_out }
         })
+    })
 }
 
 /// The pods of a `DaemonSet` on a node, which may be of several revisions.

@@ -83,10 +83,8 @@ impl Question {
 
     /// The question whose condition type has this name after the class's prefix.
     pub fn from_name(name: &str) -> Option<Self> {
-        Self::NAMES
-            .iter()
-            .find(|(known, _)| *known == name)
-            .map(|(_, question)| *question)
+        let (_, question) = Self::NAMES.iter().find(|(known, _)| *known == name)?;
+        Some(*question)
     }
 }
 

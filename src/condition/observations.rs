@@ -48,13 +48,11 @@ pub struct Reboot {
 /// A deadline that is or was on record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct SeenDeadline {
-    /// Its last value.
     value: Box<str>,
     /// How far the clock has been set since: forward, or back.
     step: SignedDuration,
 }
 
-/// The heartbeat of one condition.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Heartbeat {
     kind: Arc<str>,

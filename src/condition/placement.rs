@@ -62,11 +62,8 @@ pub(crate) fn can_share_a_node(daemon_set: &DaemonSet, selector: &Selector) -> b
 
 /// Whether the `DaemonSet`'s pods tolerate the taint, or the taint does not repel them.
 pub(crate) fn tolerates(daemon_set: &DaemonSet, taint: &Taint) -> bool {
-    !taint.repels_daemon_pods()
-        || daemon_set
-            .tolerations
-            .iter()
-            .any(|toleration| taint.is_tolerated_by(toleration))
+    let mut tolerations = daemon_set.tolerations.iter();
+    !taint.repels_daemon_pods() || tolerations.any(|it| taint.is_tolerated_by(it))
 }
 
 /// Whether a `DaemonSet` runs on a node.
@@ -105,15 +102,11 @@ pub(crate) fn placement<'a>(
 
 /// Whether the node is one of the `DaemonSet`'s by name and labels, whatever its taints.
 pub(crate) fn selects(daemon_set: &DaemonSet, node: &Node) -> bool {
+    let mut labels = daemon_set.node_selector.iter();
+    let mut affinity = daemon_set.node_affinity.iter();
     (daemon_set.node_name.is_empty() || *daemon_set.node_name == *node.name)
-        && daemon_set
-            .node_selector
-            .iter()
-            .all(|(key, value)| node.labels.get(key) == Some(value))
-        && daemon_set
-            .node_affinity
-            .as_ref()
-            .is_none_or(|terms| terms.iter().any(|term| matches_term(term, node)))
+        && labels.all(|(key, value)| node.labels.get(key) == Some(value))
+        && affinity.all(|terms| terms.iter().any(|term| matches_term(term, node)))
 }
 
 fn matches_term(term: &NodeAffinityTerm, node: &Node) -> bool {

@@ -154,10 +154,8 @@ pub(super) fn not_ready<'a>(unready: &[(&'a Pod, PodEvidence)]) -> Option<Condit
     let worst = unready.iter().map(|(_, evidence)| *evidence).max()?;
     // If some pods are not Ready, outdated Ready pods are not named.
     let is_like_the_worst = |it: &PodEvidence| discriminant(it) == discriminant(&worst);
-    let mut alike: SmallVec<[&(&Pod, PodEvidence); 8]> = unready
-        .iter()
-        .filter(|(_, evidence)| is_like_the_worst(evidence))
-        .collect();
+    let alike = unready.iter().filter(|it| is_like_the_worst(&it.1));
+    let mut alike: SmallVec<[&(&Pod, PodEvidence); 8]> = alike.collect();
     alike.sort_unstable_by_key(|(pod, _)| &pod.key);
     let too_new = alike.iter().filter_map(|(pod, evidence)| match *evidence {
         PodEvidence::TooNew { until, seconds } => Some(TooNew {

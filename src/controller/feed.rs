@@ -98,7 +98,6 @@ impl Watches {
     }
 }
 
-/// One watch.
 struct Feed {
     watch: Watch,
     feeder: Feeder,

@@ -252,15 +252,11 @@ impl Election {
             self.read().await?;
         }
         let answer = if let Some((lease, since)) = &self.seen {
+            let holder = self.holder().unwrap_or_default();
             let spec = lease.spec.as_ref();
-            let holder = spec.and_then(|spec| spec.holder_identity.as_deref());
             let seconds = spec.and_then(|spec| u64::try_from(spec.lease_duration_seconds?).ok());
-            let claim = LeaseClaim::of(
-                &self.identity,
-                holder.unwrap_or_default(),
-                seconds.map(Duration::from_secs),
-                since.elapsed(),
-            );
+            let lasts = seconds.map(Duration::from_secs);
+            let claim = LeaseClaim::of(&self.identity, &holder, lasts, since.elapsed());
             match claim {
                 LeaseClaim::Wait => return Ok(false),
                 LeaseClaim::Take => self.check_clock()?,

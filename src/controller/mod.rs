@@ -186,11 +186,8 @@ pub async fn run(args: ControllerArgs) -> Result<(), ControllerError> {
     let settings = settings(&args)?;
     let instance = Instance::new();
     // It tells the instances apart in the API server's audit log.
-    let agent = format!(
-        "nodegate/{} ({})",
-        env!("CARGO_PKG_VERSION"),
-        instance.unique
-    );
+    let version = env!("CARGO_PKG_VERSION");
+    let agent = format!("nodegate/{version} ({})", instance.unique);
     let cluster = client::config(args.kubeconfig.as_deref(), None, &agent).await?;
     let server = cluster.cluster_url.to_string();
     let server = server.trim_end_matches('/').to_owned();
@@ -224,7 +221,7 @@ pub async fn run(args: ControllerArgs) -> Result<(), ControllerError> {
     info!(
         server,
         classes = settings.classes.len(),
-        version = env!("CARGO_PKG_VERSION"),
+        version,
         "Starting Controller"
     );
     args.unused.log();

@@ -87,7 +87,7 @@ pub(super) fn announce(
             info!(node = %node.name, rule = %rule.name, why, "held for a while");
             let note = format!("Rule '{}' holds this node: {why}", rule.name);
             out.tell(Notice {
-                related: Some(About::rule(rule)),
+                related: Some(About::rule(&rule.name, &rule.uid)),
                 ..Notice::on_node(node, &notice::HELD, note)
             });
         }

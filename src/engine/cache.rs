@@ -186,13 +186,9 @@ impl Cache {
             Watch::NodeClaims | Watch::NodePools => self.views.has(*kind),
             _ => true,
         };
+        let number = |kind| self.stores.count(self.views.of_kind(kind));
         let kinds = Watch::KINDS.into_iter().filter(is_watched);
-        kinds.map(|kind| {
-            (
-                kind.short_name(),
-                self.stores.count(self.views.of_kind(kind)),
-            )
-        })
+        kinds.map(move |kind| (kind.short_name(), number(kind)))
     }
 
     /// Starts to queue nodes for evaluation, with all nodes.
@@ -402,7 +398,7 @@ impl Cache {
             _ if !is_unreadable => None,
             Watch::Nodes | Watch::CsiNodes => Some(key.name.clone()),
             _ => {
-                let known = self.stores.node(watch, &key);
+                let known = self.stores.of(watch).and_then(|it| it.node(&key));
                 known.or_else(|| object.node_name().map(Arc::from))
             }
         };
@@ -460,11 +456,8 @@ impl Cache {
                 self.take_off(watch, key, gone.map(|gone| gone.node.clone()));
             }
             Watch::DaemonSets(group) => {
-                self.stores
-                    .daemon_sets
-                    .entry(group)
-                    .or_default()
-                    .remove(key);
+                let shelf = self.stores.daemon_sets.entry(group).or_default();
+                shelf.remove(key);
                 let all = self.components.daemon_sets.get_mut(&group);
                 if let Some(gone) = all.and_then(|all| all.remove(key)) {
                     self.daemon_set_changed(group, &[Some(&gone)]);
@@ -560,11 +553,8 @@ impl Cache {
 
     /// Whether a newer state of the object is known than this version, from the answer to a write.
     fn is_outdated(&self, watch: Watch, key: &ObjectKey, shown: Version) -> bool {
-        shown != 0
-            && self
-                .stores
-                .version(watch, key)
-                .is_some_and(|known| shown < known)
+        let known = self.stores.of(watch).and_then(|it| it.version(key));
+        shown != 0 && known.is_some_and(|known| shown < known)
     }
 
     /// If the watch belongs to a named group, works out whether all of the group has been seen.
@@ -642,11 +632,8 @@ impl Cache {
         state.value.name = state.key.name.clone();
         let (slice, known) = self.stores.slices.entry(group).or_default().put(state);
         let before = known.map(|known| known.node.clone());
-        self.take_off(
-            watch,
-            slice.key(),
-            before.filter(|node| *node != slice.node),
-        );
+        let before = before.filter(|node| *node != slice.node);
+        self.take_off(watch, slice.key(), before);
         self.turn.mark_each(&self.nodes.put_slice(group, slice));
     }
 

@@ -161,9 +161,8 @@ impl WatchStates {
 
     /// Whether a list of this watch has been completed.
     pub(crate) fn has_listed(&self, watch: Watch) -> bool {
-        self.all
-            .get(&watch)
-            .is_some_and(|view| view.as_of.is_some())
+        let view = self.all.get(&watch);
+        view.is_some_and(|view| view.as_of.is_some())
     }
 
     /// What is known of the objects of this watch; `None` if it was not begun.

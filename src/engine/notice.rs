@@ -142,11 +142,7 @@ impl About {
     }
 
     /// A rule.
-    pub fn rule(rule: &Rule) -> Self {
-        Self::rule_called(&rule.name, &rule.uid)
-    }
-
-    fn rule_called(name: &str, uid: &str) -> Self {
+    pub fn rule(name: &str, uid: &str) -> Self {
         Self {
             api_version: format!("{GROUP}/{VERSION}"),
             kind: KIND,
@@ -187,7 +183,7 @@ impl Notice {
     }
 
     pub(super) fn on_rule(rule: &Rule, topic: &'static Topic, note: String) -> Self {
-        Self::new(About::rule(rule), topic, note)
+        Self::new(About::rule(&rule.name, &rule.uid), topic, note)
     }
 
     /// A taint change that the API server refused.
@@ -198,7 +194,7 @@ impl Notice {
         };
         let note = format!("Rule '{}' {why}", change.rule_name);
         Self {
-            related: Some(About::rule_called(&change.rule_name, &change.rule_uid)),
+            related: Some(About::rule(&change.rule_name, &change.rule_uid)),
             ..Self::new(node, topic, note)
         }
     }

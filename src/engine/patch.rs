@@ -72,10 +72,9 @@ pub(super) fn node(node: &Node, plan: &TaintPlan) -> Patch {
         operations = operations.test_list(&["spec", "taints"], &node.taints);
     }
     if node.annotations.is_none() {
-        let added: BTreeMap<_, _> = annotations
-            .iter()
-            .filter_map(|(key, value)| Some((key, value.as_ref()?)))
-            .collect();
+        let added = annotations.iter();
+        let added = added.filter_map(|(key, value)| Some((key, value.as_ref()?)));
+        let added: BTreeMap<_, _> = added.collect();
         if !added.is_empty() || !plan.relied_on.is_empty() {
             operations = operations.test(&ANNOTATIONS, Value::Null);
         }
@@ -105,27 +104,22 @@ pub(super) fn node_conditions(
     changes: &ConditionChanges<'_>,
     now: Timestamp,
 ) -> Value {
-    let now = now.strftime("%FT%TZ").to_string();
+    let written = |time: Timestamp| time.strftime("%FT%TZ").to_string();
     let set = changes.set.iter().map(|condition| {
         let transition = condition
             .transition
-            .filter(|_| condition.urgency == Urgency::Detail)
-            .map_or(now.clone(), |transition| {
-                transition.strftime("%FT%TZ").to_string()
-            });
+            .filter(|_| condition.urgency == Urgency::Detail);
         json!({
             "type": condition.kind,
             "status": condition.status,
             "reason": condition.reason,
             "message": condition.message,
-            "lastHeartbeatTime": now,
-            "lastTransitionTime": transition,
+            "lastHeartbeatTime": written(now),
+            "lastTransitionTime": written(transition.unwrap_or(now)),
         })
     });
-    let withdrawn = changes
-        .withdraw
-        .iter()
-        .map(|kind| json!({ "$patch": "delete", "type": kind }));
+    let withdrawn = changes.withdraw.iter();
+    let withdrawn = withdrawn.map(|kind| json!({ "$patch": "delete", "type": kind }));
     json!({
         "metadata": { "uid": &*node.uid },
         "status": { "conditions": set.chain(withdrawn).collect::<Vec<_>>() },
@@ -136,10 +130,8 @@ pub(super) fn node_conditions(
 /// anyway: a termination is never postponed. The merge patch names the UID, so the API server refuses it for any other claim; and
 /// no version: Karpenter writes at the same time, and no time that it sets is earlier.
 pub(super) fn claim_termination(claim: &NodeClaim, now: Timestamp) -> Option<Value> {
-    let known: Option<Timestamp> = claim
-        .termination
-        .as_ref()
-        .and_then(|time| time.parse().ok());
+    let known = claim.termination.as_ref();
+    let known: Option<Timestamp> = known.and_then(|time| time.parse().ok());
     if known.is_some_and(|known| known <= now) {
         return None;
     }

@@ -5,6 +5,7 @@
 //! is told not to wait for pods, so that no claim says so which is not being deleted.
 
 use std::collections::BTreeSet;
+use std::fmt::Display;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -41,8 +42,8 @@ pub(super) struct Repairs {
     is_stopping: bool,
 }
 
-/// A node whose claim was, or may have been, deleted under a rule, and the first condition that it lacked.
-#[derive(Debug)]
+/// A node whose claim was, or may have been, deleted under a rule, as it was evaluated, and the first condition that it lacked.
+#[derive(Debug, Clone)]
 pub(super) struct Replaced {
     pub rule: Arc<str>,
     pub node: Node,
@@ -64,15 +65,10 @@ struct ClaimRepair {
 #[derive(Debug)]
 struct Deletion {
     claim: Kept<NodeClaim>,
-    /// The node as it was evaluated.
-    node: Node,
-    rule: Arc<str>,
-    /// The first condition that it lacked.
-    lacked: Arc<str>,
+    /// What the node is once this succeeds; until then, with the time at which the last step was asked for.
+    replaced: Replaced,
     /// Why, as a complete sentence.
     why: String,
-    /// When its last step was asked for.
-    at: Timestamp,
 }
 
 /// The request that a deletion waits for.
@@ -125,11 +121,13 @@ impl Repairs {
         }
         let deletion = Deletion {
             claim: claim.clone(),
-            node: node.clone(),
-            rule: outcome.rule.name.clone(),
-            lacked: outcome.lacks().unwrap_or_default(),
+            replaced: Replaced {
+                rule: outcome.rule.name.clone(),
+                node: node.clone(),
+                lacked: outcome.lacks().unwrap_or_default(),
+                at: out.now.wall,
+            },
             why: outcome.lateness(),
-            at: out.now.wall,
         };
         work.under_way = Some((deletion, Step::Read));
         let read = Request::ReadNode(node.name.clone());
@@ -176,7 +174,7 @@ impl Repairs {
                 if !is_confirmed {
                     work.attempt
                         .ended(Some(&RequestError::Conflict), out.now.monotonic);
-                    cache.turn.mark(&deletion.node.name);
+                    cache.turn.mark(&deletion.replaced.node.name);
                     return changes;
                 }
                 let delete = Request::DeleteNodeClaim {
@@ -189,7 +187,7 @@ impl Repairs {
             (_, Ok(_)) => {
                 work.is_done = true;
                 deletion.tell(out);
-                self.replaced.push(deletion.replaced());
+                self.replaced.push(deletion.replaced.clone());
                 let patch = patch::claim_termination(claim, out.now.wall);
                 let Some(patch) = patch.filter(|_| !self.is_stopping) else {
                     return changes;
@@ -200,15 +198,15 @@ impl Repairs {
             (step, Err(error)) => {
                 // One that counts twice, or was not carried out, only makes the next wait longer.
                 if step == Step::Delete && error.may_be_done() {
-                    self.replaced.push(deletion.replaced());
+                    self.replaced.push(deletion.replaced.clone());
                 }
                 work.attempt.ended(Some(&error), out.now.monotonic);
                 deletion.tell_failure(&error, out);
-                cache.turn.mark(&deletion.node.name);
+                cache.turn.mark(&deletion.replaced.node.name);
                 return changes;
             }
         };
-        deletion.at = out.now.wall;
+        deletion.replaced.at = out.now.wall;
         work.under_way = Some((deletion, step));
         out.ask(Job::Claim(name.clone()), request);
         changes
@@ -223,37 +221,24 @@ impl Deletion {
             node.conditions.retain(|it| it.kind != NOT_READY_IN_TIME);
             node
         };
-        let rule = cache.rules.all.get(&self.rule).map(|it| &it.rule);
+        let rule = cache.rules.all.get(&self.replaced.rule).map(|it| &it.rule);
         rule.is_some_and(|rule| rule.live().is_some() && !rule.is_suspended())
-            && read.map(evaluated) == Some(evaluated(self.node.clone()))
-    }
-
-    fn replaced(&self) -> Replaced {
-        Replaced {
-            rule: self.rule.clone(),
-            node: self.node.clone(),
-            lacked: self.lacked.clone(),
-            at: self.at,
-        }
+            && read.map(evaluated) == Some(evaluated(self.replaced.node.clone()))
     }
 
     fn tell(&self, out: &mut Outbox) {
-        let Self {
-            claim,
-            node,
-            rule,
-            why,
-            ..
-        } = self;
-        info!(node = %node.name, %rule, claim = %claim.name, why, "NodeClaim deleted");
+        let (claim, why) = (&self.claim.name, &self.why);
+        let Replaced { node, rule, .. } = &self.replaced;
+        info!(node = %node.name, %rule, %claim, why, "NodeClaim deleted");
         let action = RepairAction::DeleteNodeClaim.as_str();
         out.count_for(rule.clone(), RuleCount::Repaired(action));
-        let note = format!("NodeClaim '{}' deleted by rule '{rule}'. {why}", claim.name);
+        let note = format!("NodeClaim '{claim}' deleted by rule '{rule}'. {why}");
         out.tell(Notice::on_node(node, &notice::CLAIM_DELETED, note));
     }
 
     fn tell_failure(&self, error: &RequestError, out: &mut Outbox) {
-        let (node, rule, claim) = (&self.node.name, &self.rule, &self.claim.name);
+        let Replaced { node, rule, .. } = &self.replaced;
+        let (node, claim) = (&node.name, &self.claim.name);
         if error.is_refusal() {
             warn!(%node, %rule, %claim, "cannot delete the NodeClaim: {error}");
             out.count_for(rule.clone(), RuleCount::RepairFailed);
@@ -273,10 +258,8 @@ pub(super) fn words(notice: &Notice) -> (&'static str, Option<&str>) {
 pub(super) fn tell(rule: &Arc<str>, notice: Notice, out: &mut Outbox) {
     warn!(node = %notice.about.name, %rule, "{}", notice.note);
     if notice.topic == &notice::LATE {
-        out.count_for(
-            rule.clone(),
-            RuleCount::Repaired(RepairAction::None.as_str()),
-        );
+        let action = RepairAction::None.as_str();
+        out.count_for(rule.clone(), RuleCount::Repaired(action));
     } else if notice.topic == &notice::REPAIR_BLOCKED {
         out.count_for(rule.clone(), RuleCount::RepairBlocked);
     }
@@ -287,16 +270,14 @@ pub(super) fn tell(rule: &Arc<str>, notice: Notice, out: &mut Outbox) {
 pub(super) fn notice(node: &Node, outcome: &Outcome<'_>) -> Option<Notice> {
     let rule = &outcome.rule.name;
     let late = || outcome.lateness();
+    let impossible = |why: &dyn Display| {
+        let note = format!("Rule '{rule}' cannot repair this node: {why}");
+        (&notice::REPAIR_IMPOSSIBLE, note)
+    };
     let (topic, note) = match (&outcome.deadline, outcome.verdict) {
         _ if outcome.is_dry_run() => return None,
-        (Some(Err(why @ NoTtl::Unreadable { .. })), _) => (
-            &notice::REPAIR_IMPOSSIBLE,
-            format!("Rule '{rule}' cannot repair this node: {why}"),
-        ),
-        (_, Some(Verdict::Impossible(why))) => (
-            &notice::REPAIR_IMPOSSIBLE,
-            format!("Rule '{rule}' cannot repair this node: {why}"),
-        ),
+        (Some(Err(why @ NoTtl::Unreadable { .. })), _) => impossible(why),
+        (_, Some(Verdict::Impossible(why))) => impossible(&why),
         (_, Some(Verdict::Spare(why @ Spared::DoNotRepair { .. }))) => (
             &notice::REPAIR_SPARED,
             format!("Rule '{rule}' does not repair this node: {why}. {}", late()),
@@ -347,10 +328,8 @@ pub(super) fn prospects(
     if late.is_empty() {
         return prospects;
     }
-    let nodes = cache
-        .nodes
-        .nodes()
-        .map(|node| (node, cache.claims.pool_name(node)));
+    let nodes = cache.nodes.nodes();
+    let nodes = nodes.map(|node| (node, cache.claims.pool_name(node)));
     let would_be_overdue = |node: &Node| late.contains(&node.name);
     let census = Census::take(nodes, cache.cluster().rules.rules(), would_be_overdue, now);
     for node in cache.nodes.nodes().filter(|node| late.contains(&node.name)) {

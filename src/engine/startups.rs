@@ -107,10 +107,8 @@ impl Startup {
         now: Timestamp,
     ) -> Option<Self> {
         let rule = outcome.rule;
-        let since = node
-            .created
-            .max(rule.created)
-            .filter(|since| is_first(node, outcome) && *since <= now)?;
+        let since = node.created.max(rule.created);
+        let since = since.filter(|since| is_first(node, outcome) && *since <= now)?;
         let is_new = is_new(joined, now);
         let met = |finding: &ConditionOutcome<'_>| match finding
             .transition()

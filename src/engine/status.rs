@@ -55,7 +55,6 @@ pub(crate) struct Prospects {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Basis<'a> {
     pub rule: &'a Rule,
-    /// Whether all rules are suspended.
     pub suspends_all: bool,
     /// What stands behind the rule's conditions.
     pub backing: &'a Backing,
@@ -197,19 +196,16 @@ fn list_nodes(
 }
 
 fn evaluation(name: &str, spec: &CompiledSpec, found: &Found, at: Timestamp) -> NodeEvaluation {
+    let results = spec.conditions.iter().zip(&found.statuses);
+    let results = results.map(|(requirement, observed)| ConditionResult {
+        type_: requirement.kind.to_string(),
+        current_status: observed.unwrap_or(ConditionStatus::Unknown),
+        required_status: requirement.required,
+        default_status: Some(requirement.status_if_missing()),
+    });
     NodeEvaluation {
         node_name: name.into(),
-        condition_results: spec
-            .conditions
-            .iter()
-            .zip(&found.statuses)
-            .map(|(requirement, observed)| ConditionResult {
-                type_: requirement.kind.to_string(),
-                current_status: observed.unwrap_or(ConditionStatus::Unknown),
-                required_status: requirement.required,
-                default_status: Some(requirement.status_if_missing()),
-            })
-            .collect(),
+        condition_results: results.collect(),
         taint_status: if found.tainted {
             TaintStatus::Present
         } else {
@@ -254,7 +250,7 @@ fn dry_run_results(tally: &Tally<'_>, basis: Basis<'_>) -> DryRunResults {
     };
     let have = if risky == 1 { "has" } else { "have" };
     let Prospects { repaired, blocked } = prospects;
-    let parts: Vec<_> = [
+    let parts = [
         (adds, format!("would add {}", counted(adds, "taint"))),
         (
             held_back.map_or(0, |it| it.waiting),
@@ -275,13 +271,11 @@ fn dry_run_results(tally: &Tally<'_>, basis: Basis<'_>) -> DryRunResults {
             ),
         ),
         (would_gate.gated, would_gate.to_string()),
-    ]
-    .into_iter()
-    .filter_map(|(number, text)| (number > 0).then_some(text))
-    .chain(joining)
-    .chain(wrong.map(|it| it.message))
-    .chain(basis.backing.notes.iter().cloned())
-    .collect();
+    ];
+    let parts = parts.into_iter();
+    let parts = parts.filter_map(|(number, text)| (number > 0).then_some(text));
+    let parts = parts.chain(joining).chain(wrong.map(|it| it.message));
+    let parts: Vec<_> = parts.chain(basis.backing.notes.iter().cloned()).collect();
     DryRunResults {
         affected_nodes: Some(count(tally.matched())),
         taints_to_add: Some(count(adds)),

@@ -155,15 +155,11 @@ impl Survey {
         if let Some(reach) = &rule.reach
             && let Some(selector) = &reach.selector
         {
-            let selected = || {
-                cache
-                    .nodes
-                    .nodes()
-                    .filter(|node| selector.matches(&node.labels))
-            };
+            let nodes = cache.nodes.nodes();
+            let selected = nodes.filter(|node| selector.matches(&node.labels));
             let is_held = |node: &&Node| node.taint(&reach.key, reach.effect).is_some();
-            let held = selected().filter(is_held).count();
-            self.count_nodes(rule, held, selected().count() - held);
+            let held = selected.clone().filter(is_held).count();
+            self.count_nodes(rule, held, selected.count() - held);
         }
     }
 
@@ -212,17 +208,13 @@ impl Survey {
         let longest_held = since.map_or(Duration::ZERO, |since| until(now.wall, since));
         self.read(LONGEST_HELD, &[name], longest_held.as_secs_f64());
         // A dry run neither holds nor releases nodes, and keeps nothing out, so no alert is due.
-        let passed_over = |kind| {
+        let left_out = |kind| {
             let findings = work.backing.findings.iter();
             let published = findings.filter(|it| !spec.dry_run && it.is_published_as(kind));
             published.count()
         };
-        self.count(DAEMON_SETS_SHUT_OUT, &[name], passed_over(SHUT_OUT));
-        self.count(
-            DAEMON_SETS_OUTSIDE,
-            &[name],
-            passed_over(OUTSIDE_NAMESPACES),
-        );
+        self.count(DAEMON_SETS_SHUT_OUT, &[name], left_out(SHUT_OUT));
+        self.count(DAEMON_SETS_OUTSIDE, &[name], left_out(OUTSIDE_NAMESPACES));
         if spec.dry_run {
             return;
         }

@@ -160,17 +160,13 @@ impl Kind for DaemonSet {
         let (selector, template) = (spec.selector, spec.template);
         let pod = template.spec;
         let mut tolerations = pod.tolerations.unwrap_or_default();
-        tolerations.extend(
-            DAEMON_TOLERATIONS
-                .into_iter()
-                .chain(pod.host_network.then_some(NETWORK_UNAVAILABLE_TOLERATION))
-                .map(|(key, effect)| toleration_of(key, effect)),
-        );
+        let own = DAEMON_TOLERATIONS.into_iter();
+        let own = own.chain(pod.host_network.then_some(NETWORK_UNAVAILABLE_TOLERATION));
+        tolerations.extend(own.map(|(key, effect)| toleration_of(key, effect)));
         let containers = pod.containers.unwrap_or_default();
         // One that goes on beside the others may have a probe, too.
-        let mut all = containers
-            .iter()
-            .chain(pod.init_containers.iter().flatten());
+        let others = pod.init_containers.iter().flatten();
+        let mut all = containers.iter().chain(others);
         let is_probed = all.any(|it| it.readiness_probe.is_some());
         let first = containers.into_iter().next().filter(|_| !is_probed);
         let generation = object.annotation(TEMPLATE_GENERATION);

@@ -12,9 +12,7 @@ use super::watched::Kind;
 /// A state of an object.
 #[derive(Debug)]
 pub struct State<T> {
-    /// The object's key.
     pub key: ObjectKey,
-    /// The version of this state.
     pub version: Version,
     /// What is kept of the object.
     pub value: T,
@@ -31,12 +29,10 @@ impl<T> From<State<T>> for Kept<T> {
 }
 
 impl<T> Kept<T> {
-    /// The object's key.
     pub fn key(&self) -> &ObjectKey {
         &self.0.key
     }
 
-    /// The version of the state.
     pub fn version(&self) -> Version {
         self.0.version
     }

@@ -17,11 +17,10 @@ impl<'a> Draft<'a> {
                 owners.any(|owner| self.is_orphan(owner))
             })
         };
-        self.node
-            .taints
-            .iter()
-            .filter(|taint| !self.cluster.rules.passing.contains(taint) && !is_left_behind(taint))
-            .collect()
+        let passing = &self.cluster.rules.passing;
+        let taints = self.node.taints.iter();
+        let staying = taints.filter(|it| !passing.contains(it) && !is_left_behind(it));
+        staying.collect()
     }
 
     /// Removes a taint that no live rule governs here, if it belongs to a rule that is being deleted, is gone, or no longer

@@ -35,10 +35,8 @@ impl<'a> Draft<'a> {
         let joined = self.node.created.max(rule.created);
         let ttl = || in_force(repair, self.node, self.state.karpenter);
         if let Some(recorded) = recorded {
-            let step = self
-                .state
-                .observations
-                .set_forward_since_deadline(&rule.uid);
+            let observations = self.state.observations;
+            let step = observations.set_forward_since_deadline(&rule.uid);
             let recorded = recorded.later_by(step);
             // Those who can annotate the node must not be able to release it early.
             let is_bounded = repair.action == RepairAction::Release;

@@ -78,10 +78,9 @@ pub fn plan<'a>(
     let classes: SmallVec<[_; 1]> = classes
         .map(|(index, (class, gates))| (class, group(ComponentGroup::Class(index), &gates[..])))
         .collect();
-    let components: SmallVec<[_; 1]> = named
-        .iter()
-        .map(|(named, gates)| (*named, group(named.group, &gates[..])))
-        .collect();
+    let components = named.iter();
+    let components = components.map(|(named, gates)| (*named, group(named.group, &gates[..])));
+    let components: SmallVec<[_; 1]> = components.collect();
     let facts = Facts {
         node: state.node,
         csi_node: state.csi_node,

@@ -62,14 +62,13 @@ impl<'a> NodePlan<'a> {
     /// The claim to delete, so that a new node replaces this one, and the outcome that demands it. A claim is repaired once:
     /// the first of several rules does it.
     pub fn deletion(&self) -> Option<(&'a NodeClaim, &Outcome<'a>)> {
-        self.outcomes
-            .iter()
-            .find_map(|outcome| match outcome.verdict {
-                Some(Verdict::DeleteNodeClaim(claim)) if !outcome.is_dry_run() => {
-                    Some((claim, outcome))
-                }
-                _ => None,
-            })
+        let mut outcomes = self.outcomes.iter();
+        outcomes.find_map(|outcome| match outcome.verdict {
+            Some(Verdict::DeleteNodeClaim(claim)) if !outcome.is_dry_run() => {
+                Some((claim, outcome))
+            }
+            _ => None,
+        })
     }
 
     /// Whether the Node object itself (taints or annotations) has to be written.

@@ -155,10 +155,8 @@ impl<'a> Outcome<'a> {
 
     /// The latest transition time of any condition, as reported.
     pub fn latest_transition(&self) -> Option<Timestamp> {
-        self.findings
-            .iter()
-            .filter_map(ConditionOutcome::transition)
-            .max()
+        let findings = self.findings.iter();
+        findings.filter_map(ConditionOutcome::transition).max()
     }
 }
 

@@ -77,18 +77,13 @@ impl Draft<'_> {
         let staying = outcomes.filter(|outcome| outcome.rule.is_suspended());
         let kinds = staying.flat_map(|outcome| &outcome.spec.conditions);
         wanted.extend(kinds.map(|it| &*it.kind));
-        self.plan.conditions.withdraw = self
-            .node
-            .conditions
-            .iter()
-            .filter(|published| {
-                let is_ours = published.kind == NOT_READY_IN_TIME
-                    || condition::is_ours(&published.kind, &published.reason);
-                is_ours && !wanted.contains(&published.kind.as_str())
-            })
-            .take(WITHDRAWN)
-            .map(|published| published.kind.as_str())
-            .collect();
+        let unwanted = self.node.conditions.iter().filter(|published| {
+            let is_ours = published.kind == NOT_READY_IN_TIME
+                || condition::is_ours(&published.kind, &published.reason);
+            is_ours && !wanted.contains(&published.kind.as_str())
+        });
+        let unwanted = unwanted.take(WITHDRAWN).map(|it| it.kind.as_str());
+        self.plan.conditions.withdraw = unwanted.collect();
     }
 
     /// Sets the condition that the node was not ready in time, if it is late under a rule that holds it and `maxUnhealthy` does not

@@ -63,11 +63,9 @@ impl<'a> Draft<'a> {
         let governs = governing.is_some_and(|it| ptr::eq(it, rule));
         let tainted = self.taints_of(key, effect).next().is_some();
         let bootstrap = BootstrapRecord::of(rule, spec, facts);
-        let rebooted = self
-            .state
-            .observations
-            .reboot(bootstrap.last_boot())
-            .filter(|_| spec.ours.regate_on.contains(&RegateOn::Reboot) && !bootstrap.counts());
+        let regates_on_reboot = spec.ours.regate_on.contains(&RegateOn::Reboot);
+        let rebooted = self.state.observations.reboot(bootstrap.last_boot());
+        let rebooted = rebooted.filter(|_| regates_on_reboot && !bootstrap.counts());
         let trust = Trust {
             heartbeat_timeout: spec.ours.heartbeat_timeout,
             sees_heartbeats: !self.cluster.stale.contains(&Watch::Nodes),

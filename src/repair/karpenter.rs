@@ -53,10 +53,9 @@ impl<'a> Karpenter<'a> {
 
 /// The name of a node's pool: its claim's, or without a claim, its label's, which a kubelet may write.
 pub(crate) fn pool_name<'a>(node: &'a Node, claim: Option<&'a NodeClaim>) -> Option<&'a str> {
-    claim
-        .and_then(|claim| claim.node_pool.as_deref())
-        .or_else(|| node.labels.get(NODE_POOL_LABEL).map(String::as_str))
-        .filter(|name| !name.is_empty())
+    let by_claim = claim.and_then(|claim| claim.node_pool.as_deref());
+    let by_label = || node.labels.get(NODE_POOL_LABEL).map(String::as_str);
+    by_claim.or_else(by_label).filter(|name| !name.is_empty())
 }
 
 /// All `NodeClaim`s, indexed by the nodes that they name, and all `NodePool`s.
@@ -111,21 +110,17 @@ impl NodeClaims {
         let by_provider = provider.flat_map(|id| named(&self.by_provider, id));
         let mut by_node = by_node.peekable();
         let is_named = by_node.peek().is_some();
-        let mut names = by_node.chain(by_provider.filter(|_| !is_named));
-        let claim = names
-            .next()
-            .and_then(|name| self.all.get(name))
-            .ok_or(NoClaim::NotFound)?;
-        if let Some(other) = names.next().and_then(|name| self.all.get(name)) {
+        let names = by_node.chain(by_provider.filter(|_| !is_named));
+        let mut claims = names.map(|name| self.all.get(name));
+        let claim = claims.next().flatten().ok_or(NoClaim::NotFound)?;
+        if let Some(other) = claims.next().flatten() {
             return Err(NoClaim::Several(&claim.name, &other.name));
         }
         let names_another = |claimed: Option<&Arc<str>>, actual: &Arc<str>| {
             claimed.is_some_and(|claimed| claimed != actual)
         };
-        let is_other_instance = node
-            .provider_id
-            .as_ref()
-            .is_some_and(|actual| names_another(claim.provider_id.as_ref(), actual));
+        let mut id = node.provider_id.iter();
+        let is_other_instance = id.any(|id| names_another(claim.provider_id.as_ref(), id));
         if is_other_instance || names_another(claim.node_name.as_ref(), &node.name) {
             return Err(NoClaim::OtherInstance(&claim.name));
         }

@@ -53,14 +53,12 @@ fn parse(text: &str, written: impl Fn() -> String) -> Result<Duration, NoTtl> {
     if text == "Never" {
         return Ok(Duration::MAX);
     }
-    text.parse()
-        .ok()
-        .map(api::Duration::as_std)
-        .filter(|ttl| *ttl >= SHORTEST)
-        .ok_or_else(|| NoTtl::Unreadable {
-            written: written(),
-            text: text.to_owned(),
-        })
+    let ttl = text.parse().ok().map(api::Duration::as_std);
+    let ttl = ttl.filter(|ttl| *ttl >= SHORTEST);
+    ttl.ok_or_else(|| NoTtl::Unreadable {
+        written: written(),
+        text: text.to_owned(),
+    })
 }
 
 #[cfg(test)]

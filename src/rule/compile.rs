@@ -105,6 +105,7 @@ impl Rule {
         // Managed fields are there where a manager has set what is ours: see `object::watched`.
         let pruned =
             meta.managed_fields.is_some() && spec.as_ref().is_ok_and(|spec| !spec.has_nodegate());
+        let mut finalizers = meta.finalizers.iter().flatten();
         let uid: Arc<str> = meta.uid.as_deref().unwrap_or_default().into();
         Self {
             completion_keys: [&uid, &name].map(|id| format!("{BOOTSTRAP_COMPLETED_PREFIX}{id}")),
@@ -116,11 +117,7 @@ impl Rule {
             suspended: pruned || ours.is_some_and(|ours| ours.suspend),
             pruned,
             in_force_since: None,
-            finalizer: meta
-                .finalizers
-                .iter()
-                .flatten()
-                .any(|finalizer| finalizer == FINALIZER),
+            finalizer: finalizers.any(|finalizer| finalizer == FINALIZER),
             refused: false,
             reach: spec.as_ref().ok().map(Reach::of),
             spec: spec
@@ -183,10 +180,9 @@ impl Rule {
 
     /// The taint to remove from a node with these labels because the rule was rejected and is being deleted.
     pub fn left_behind(&self, labels: &BTreeMap<String, String>) -> Option<&Reach> {
-        self.reach
-            .as_ref()
-            .filter(|_| self.deleting && self.finalizer && self.spec.is_err())
-            .filter(|reach| reach.is_removed_in_the_end && self.selects(labels))
+        let reach = self.reach.as_ref()?;
+        let cleans_up = self.deleting && self.finalizer && self.spec.is_err();
+        (cleans_up && reach.is_removed_in_the_end && self.selects(labels)).then_some(reach)
     }
 
     /// Whether the rule selects nodes with these labels, although it may not be usable.
@@ -230,12 +226,10 @@ impl CompiledSpec {
         if spec.enforcement_mode == EnforcementMode::Continuous {
             ours.existing_nodes = ExistingNodes::Gate;
         }
+        let conditions = spec.conditions.into_iter();
+        let conditions = conditions.map(|it| RequiredCondition::compile(it, classes));
         Ok(Self {
-            conditions: spec
-                .conditions
-                .into_iter()
-                .map(|condition| RequiredCondition::compile(condition, classes))
-                .collect(),
+            conditions: conditions.collect(),
             policy: spec.condition_policy,
             mode: spec.enforcement_mode,
             taint: Taint::new(spec.taint.key, taint_value, spec.taint.effect),

@@ -98,17 +98,11 @@ pub(crate) enum BootstrapRecord<'a> {
     /// the node has been in maintenance since.
     Unstamped,
     /// It was completed in another boot.
-    Outdated {
-        /// The ID of that boot.
-        boot_id: &'a str,
-    },
+    Outdated { boot_id: &'a str },
     /// It was completed before a maintenance.
     Maintained,
     /// It was completed with another revision of a `DaemonSet`, whose pod has gone.
-    Revised {
-        /// The `DaemonSet`.
-        daemon_set: &'a ObjectKey,
-    },
+    Revised { daemon_set: &'a ObjectKey },
 }
 
 #[derive(Serialize, Deserialize, Default)]

@@ -90,19 +90,15 @@ impl Rejection {
         if spec.conditions.len() > MAX_CONDITIONS {
             all.push(Self::TooManyConditions(spec.conditions.len()));
         }
+        let conditions = || spec.conditions.iter().take(MAX_CONDITIONS).enumerate();
         if spec.enforcement_mode == EnforcementMode::BootstrapOnly {
-            let conditions = spec.conditions.iter().take(MAX_CONDITIONS).enumerate();
-            all.extend(
-                conditions
-                    .filter(|(_, condition)| condition.default_status.is_some())
-                    .map(|(index, _)| Self::DefaultStatusBootstrap(index)),
-            );
+            let defaulted = conditions().filter(|(_, it)| it.default_status.is_some());
+            all.extend(defaulted.map(|(index, _)| Self::DefaultStatusBootstrap(index)));
             if spec.condition_policy == ConditionPolicy::AnyOf {
                 all.push(Self::AnyOfBootstrap);
             }
         }
-        let conditions = spec.conditions.iter().take(MAX_CONDITIONS).enumerate();
-        all.extend(conditions.filter_map(|(index, condition)| {
+        all.extend(conditions().filter_map(|(index, condition)| {
             let problem = problem_of(condition)?;
             Some(Self::Requirement { index, problem })
         }));
@@ -111,13 +107,9 @@ impl Rejection {
             let key = key.clone();
             all.push(Self::TaintKey { key, problem });
         }
-        all.extend(
-            spec.taint
-                .value
-                .clone()
-                .filter(|value| !is_label_value(value))
-                .map(Self::TaintValue),
-        );
+        let value = spec.taint.value.clone();
+        let value = value.filter(|value| !is_label_value(value));
+        all.extend(value.map(Self::TaintValue));
         all
     }
 }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::compile::{CompiledSpec, Reach, Rule};
 use super::ownership::Ownership;
 use super::rejection::Rejection;
+use super::requirement::RequiredCondition;
 use super::taint_key::is_foreign;
 use crate::api::RegateOn;
 use crate::condition::{Component, NamedComponent, PassingTaints, Source, Watch};
@@ -68,32 +69,24 @@ impl RuleSet {
         let is_leaving = |rule: &Rule, reach: &Reach| {
             rule.deleting && rule.spec.is_err() && reach.is_removed_in_the_end
         };
-        let managed = rules
-            .iter()
-            .filter_map(|rule| Some((rule, rule.reach.as_ref()?)))
-            .filter(|(rule, reach)| is_in_force(rule) || is_leaving(rule, reach))
-            .map(|(_, reach)| {
-                let effect = Some(reach.effect).filter(|_| !is_foreign(&reach.key));
-                (reach.key.clone(), effect)
-            })
-            .collect();
-        let followed = rules
-            .iter()
-            .filter_map(|rule| rule.active())
-            .filter(|spec| {
-                spec.ours.heartbeat_timeout.is_some()
-                    || spec.ours.regate_on.contains(&RegateOn::Reboot)
-            })
-            .flat_map(|spec| &spec.conditions)
-            .filter(|requirement| requirement.source == Source::Node)
-            .map(|requirement| requirement.kind.clone())
-            .collect();
-        let counted = rules
-            .iter()
-            .filter_map(|rule| rule.active())
-            .flat_map(|spec| &spec.conditions)
-            .filter_map(|requirement| requirement.counted_resource().map(Arc::from))
-            .collect();
+        let managed = rules.iter().filter_map(|rule| {
+            let reach = rule.reach.as_ref()?;
+            let effect = Some(reach.effect).filter(|_| !is_foreign(&reach.key));
+            let passes = is_in_force(rule) || is_leaving(rule, reach);
+            passes.then(|| (reach.key.clone(), effect))
+        });
+        let managed = managed.collect();
+        let active = || rules.iter().filter_map(|rule| rule.active());
+        let is_followed = |spec: &&CompiledSpec| {
+            spec.ours.heartbeat_timeout.is_some() || spec.ours.regate_on.contains(&RegateOn::Reboot)
+        };
+        let followed = active().filter(is_followed);
+        let followed = followed.flat_map(|spec| &spec.conditions);
+        let followed = followed.filter(|requirement| requirement.source == Source::Node);
+        let followed = followed.map(|it| it.kind.clone()).collect();
+        let counted = active().flat_map(|spec| &spec.conditions);
+        let counted = counted.filter_map(RequiredCondition::counted_resource);
+        let counted = counted.map(Arc::from).collect();
         let repairs =
             |rule: &&Arc<Rule>| rule.spec.as_ref().is_ok_and(|it| it.ours.repair.is_some());
         let repairing = rules.iter().filter(repairs);

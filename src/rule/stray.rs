@@ -73,13 +73,11 @@ impl RuleSet {
         if effect == TaintEffect::PreferNoSchedule {
             return None;
         }
-        let of_key: Vec<(&Rule, TaintEffect)> = self
-            .rules()
-            .iter()
-            .filter_map(|rule| Some((&**rule, rule.reach.as_ref()?)))
-            .filter(|(rule, reach)| reach.key == key && (!rule.deleting || rule.releases()))
-            .map(|(rule, reach)| (rule, reach.effect))
-            .collect();
+        let of_key = self.rules().iter().filter_map(|rule| {
+            let reach = rule.reach.as_ref().filter(|reach| reach.key == key)?;
+            (!rule.deleting || rule.releases()).then_some((&**rule, reach.effect))
+        });
+        let of_key: Vec<(&Rule, TaintEffect)> = of_key.collect();
         let own = || of_key.iter().filter(|(_, of_rule)| *of_rule == effect);
         if own().any(|(rule, _)| rule.releases() && selects(rule)) {
             return None;

@@ -14,10 +14,8 @@ const LONGEST_VALUE: usize = 63;
 pub fn overlap(one: &[Requirement], other: &[Requirement]) -> bool {
     let mut by_key: BTreeMap<&str, Vec<&Requirement>> = BTreeMap::new();
     for requirement in one.iter().chain(other) {
-        by_key
-            .entry(&requirement.key)
-            .or_default()
-            .push(requirement);
+        let of_key = by_key.entry(&requirement.key).or_default();
+        of_key.push(requirement);
     }
     by_key.values().all(|requirements| {
         let mut all = requirements.iter();

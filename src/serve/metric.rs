@@ -53,18 +53,17 @@ impl Registry {
 
     fn register(&self, collector: impl Collector + 'static) {
         let families = collector.collect().into_iter();
-        let described = families
-            .zip(collector.desc())
-            .map(|(family, desc)| Description {
-                name: desc.fq_name.clone(),
-                kind: match family.get_field_type() {
-                    MetricType::COUNTER => "counter",
-                    MetricType::GAUGE => "gauge",
-                    _ => "histogram",
-                },
-                labels: desc.variable_labels.clone(),
-                help: desc.help.clone(),
-            });
+        let described = families.zip(collector.desc());
+        let described = described.map(|(family, desc)| Description {
+            name: desc.fq_name.clone(),
+            kind: match family.get_field_type() {
+                MetricType::COUNTER => "counter",
+                MetricType::GAUGE => "gauge",
+                _ => "histogram",
+            },
+            labels: desc.variable_labels.clone(),
+            help: desc.help.clone(),
+        });
         lock(&self.described).extend(described);
         let registered = self.inner.register(Box::new(collector));
         registered.expect("no two metrics have the same name");

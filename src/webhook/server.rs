@@ -110,7 +110,9 @@ impl Webhook {
             Ok(spec) if subject.faults.is_empty() => {
                 Box::pin(self.surveyor.survey(spec)).await.map_err(|why| {
                     warn!(rule, "rule rejected without a review: {why}");
-                    unavailable(&why)
+                    // It must not read as if the rule were wrong.
+                    let why = format!("cannot tell whether the rule conflicts with another: {why}");
+                    rejection(&why, "ServiceUnavailable", StatusCode::SERVICE_UNAVAILABLE)
                 })?
             }
             // It was unusable before, and stays so.
@@ -121,19 +123,12 @@ impl Webhook {
         let judged = block_in_place(|| review(&subject, self.surveyor.classes(), &surroundings));
         judged.map_err(|why| {
             info!(rule, "rule rejected: {why}");
-            forbidden(&why)
+            rejection(&why, "Forbidden", StatusCode::FORBIDDEN)
         })
     }
 }
 
 /// The answer that rejects a rule, in the form of the upstream project's webhook.
-fn forbidden(why: &str) -> Status {
-    Status::failure(why, "Forbidden").with_code(StatusCode::FORBIDDEN.as_u16())
-}
-
-/// The answer when no review is possible now. It must not read as if the rule were wrong.
-fn unavailable(why: &str) -> Status {
-    let why = format!("cannot tell whether the rule conflicts with another: {why}");
-    let code = StatusCode::SERVICE_UNAVAILABLE.as_u16();
-    Status::failure(&why, "ServiceUnavailable").with_code(code)
+fn rejection(why: &str, reason: &str, code: StatusCode) -> Status {
+    Status::failure(why, reason).with_code(code.as_u16())
 }

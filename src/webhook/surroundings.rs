@@ -140,10 +140,8 @@ impl Surveyor {
     ///
     /// Fails, with a remedy, if the rules cannot be listed. Everything else is left out if it cannot be read.
     pub(super) async fn survey(&self, spec: &CompiledSpec) -> Result<Surroundings, String> {
-        let names_driver = spec
-            .conditions
-            .iter()
-            .any(|it| matches!(it.source, Source::CsiDriver(_)));
+        let mut conditions = spec.conditions.iter();
+        let names_driver = conditions.any(|it| matches!(it.source, Source::CsiDriver(_)));
         let csi_nodes = OptionFuture::from(names_driver.then(|| all(&self.readers.csi_nodes)));
         let (rules, daemon_sets, csi_nodes, nodes) = tokio::join!(
             self.rules(),
@@ -152,9 +150,8 @@ impl Surveyor {
             all(&self.readers.nodes),
         );
         let drivers = |it: &Arc<Kept<CsiNode>>| it.drivers.clone().into_iter().map(|it| it.name);
-        let csi_drivers = csi_nodes
-            .flatten()
-            .map(|all| all.iter().flat_map(drivers).collect());
+        let csi_nodes = csi_nodes.flatten();
+        let csi_drivers = csi_nodes.map(|all| all.iter().flat_map(drivers).collect());
         let is_unread = nodes.is_none() || names_driver && csi_drivers.is_none();
         Ok(Surroundings {
             rules: rules?,

@@ -36,18 +36,15 @@ pub(super) fn warnings(
     found.extend(Backing::of(&rule.name, spec, &around).findings);
     found.retain(|it| it.id != Check::EMPTY_CLASS.id);
     warnings.extend(by_kind(&found));
-    warnings.extend(
-        spec.conditions
-            .iter()
-            .filter_map(|condition| match &condition.source {
-                Source::Node if !is_under_our_domain(&condition.kind) => {
-                    let counts_as = condition.status_if_missing().as_str();
-                    unheard_of(nodes?, &condition.kind, counts_as)
-                }
-                Source::Resource(_) => too_few(nodes?, condition),
-                _ => None,
-            }),
-    );
+    let conditions = spec.conditions.iter();
+    warnings.extend(conditions.filter_map(|condition| match &condition.source {
+        Source::Node if !is_under_our_domain(&condition.kind) => {
+            let counts_as = condition.status_if_missing().as_str();
+            unheard_of(nodes?, &condition.kind, counts_as)
+        }
+        Source::Resource(_) => too_few(nodes?, condition),
+        _ => None,
+    }));
     warnings.extend(surroundings.gap.map(str::to_owned));
     warnings.into_iter().map(|it| cut(it, LONGEST)).collect()
 }

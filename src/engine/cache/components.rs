@@ -35,13 +35,11 @@ pub(super) struct Components {
 }
 
 impl Components {
-    /// The component of a group, if it exists.
     pub(super) fn get(&self, group: ComponentGroup) -> Option<&Component> {
         let mut named = self.named.iter();
         named.find(|it| it.group == group).map(|it| &it.component)
     }
 
-    /// The class of a group, if it is one.
     fn class(&self, group: ComponentGroup) -> Option<&CriticalComponentClass> {
         self.classes.get(group.class()?)
     }

@@ -135,14 +135,10 @@ impl Entries {
         self.0.values_mut().map(|entry| &mut **entry)
     }
 
-    /// The names of all nodes.
     pub(crate) fn names(&self) -> impl Iterator<Item = &Arc<str>> {
-        self.0
-            .iter()
-            .filter_map(|(name, it)| it.node.as_ref().map(|_| name))
+        self.nodes().map(|node| &node.name)
     }
 
-    /// All nodes.
     pub(crate) fn nodes(&self) -> impl Iterator<Item = &Node> + Clone {
         self.with_nodes().map(|(node, _)| node)
     }

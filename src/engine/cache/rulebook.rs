@@ -20,7 +20,6 @@ pub(crate) struct CachedRule {
     pub object: Kept<RuleObject>,
 }
 
-/// All rules.
 #[derive(Debug, Default)]
 pub(crate) struct Rulebook {
     /// By name.

@@ -75,8 +75,9 @@ impl<T: Kind> Shelf<T> {
 }
 
 /// The objects of one watch, of whatever kind.
-trait AnyShelf {
+pub(super) trait AnyShelf {
     fn version(&self, key: &ObjectKey) -> Option<Version>;
+    /// The node that an object belongs to.
     fn node(&self, key: &ObjectKey) -> Option<Arc<str>>;
     fn keys(&self) -> Vec<ObjectKey>;
     fn len(&self) -> usize;
@@ -123,7 +124,7 @@ impl Stores {
         }
     }
 
-    fn of(&self, watch: Watch) -> Option<&dyn AnyShelf> {
+    pub(super) fn of(&self, watch: Watch) -> Option<&dyn AnyShelf> {
         Some(match watch {
             Watch::Nodes => &self.nodes,
             Watch::CsiNodes => &self.csi_nodes,
@@ -134,16 +135,6 @@ impl Stores {
             Watch::NodeClaims => &self.claims,
             Watch::NodePools => &self.pools,
         })
-    }
-
-    /// The version of an object's kept state.
-    pub(super) fn version(&self, watch: Watch, key: &ObjectKey) -> Option<Version> {
-        self.of(watch)?.version(key)
-    }
-
-    /// The node that an object belongs to, by its kept state.
-    pub(super) fn node(&self, watch: Watch, key: &ObjectKey) -> Option<Arc<str>> {
-        self.of(watch)?.node(key)
     }
 
     /// The objects of a watch, unreadable ones included, from the last to the first: sorted lists are taken apart from their ends.
@@ -175,9 +166,7 @@ impl Stores {
 
     /// How many objects these watches keep.
     pub(super) fn count(&self, watches: impl Iterator<Item = Watch>) -> usize {
-        watches
-            .filter_map(|it| self.of(it))
-            .map(AnyShelf::len)
-            .sum()
+        let shelves = watches.filter_map(|it| self.of(it));
+        shelves.map(AnyShelf::len).sum()
     }
 }

@@ -33,7 +33,6 @@ impl fmt::Display for Broken {
     }
 }
 
-/// All unreadable objects.
 #[derive(Debug, Default)]
 pub(crate) struct Unreadables {
     all: BTreeMap<(Watch, ObjectKey), Broken>,

@@ -55,12 +55,9 @@ impl RuleWork {
             return;
         }
         let now = out.now.monotonic;
-        if !self
-            .status
-            .written
-            .shown(&held.object.status, held.object.version())
-        {
-            if self.status.written.is_pruned() {
+        let written = &mut self.status.written;
+        if !written.shown(&held.object.status, held.object.version()) {
+            if written.is_pruned() {
                 out.want(Job::Status(self.uid.clone()), now + PRUNED_INTERVAL);
             }
             return;

@@ -79,10 +79,8 @@ pub(super) fn conditions(tally: &Tally<'_>, basis: Basis<'_>) -> Vec<Condition> 
         (false, false, None, None) => "the rule is in force",
     };
     let wrong = remarks.iter().map(|it| it.message.clone());
-    let parts: Vec<String> = std::iter::once(state.to_owned())
-        .chain(wrong)
-        .chain(basis.backing.notes.iter().cloned())
-        .collect();
+    let parts = std::iter::once(state.to_owned()).chain(wrong);
+    let parts: Vec<String> = parts.chain(basis.backing.notes.iter().cloned()).collect();
     let accepted = match rule.trouble() {
         Some(trouble) => condition(ACCEPTED, false, FIELDS_PRUNED, trouble),
         None => condition(ACCEPTED, true, "Valid", parts.join("; ")),
@@ -158,13 +156,11 @@ fn conflict(
     spec: &CompiledSpec,
     governors: &[Arc<str>],
 ) -> Option<(&'static str, String)> {
-    let governed: Vec<&Arc<str>> = tally
-        .found()
-        .filter_map(|found| match &found.standing {
-            Standing::Conflicted { with } => Some(with),
-            _ => None,
-        })
-        .collect();
+    let governed = tally.found().filter_map(|found| match &found.standing {
+        Standing::Conflicted { with } => Some(with),
+        _ => None,
+    });
+    let governed: Vec<&Arc<str>> = governed.collect();
     let (key, effect) = (&spec.taint.key, spec.effect);
     let quoted = |name: &Arc<str>| format!("'{name}'");
     if !governed.is_empty() {

@@ -43,13 +43,10 @@ pub(crate) struct Found {
 
 impl Found {
     pub(crate) fn of(outcome: &Outcome<'_>) -> Self {
+        let statuses = outcome.findings.iter().map(ConditionOutcome::observed);
         Self {
             standing: outcome.standing.clone(),
-            statuses: outcome
-                .findings
-                .iter()
-                .map(ConditionOutcome::observed)
-                .collect(),
+            statuses: statuses.collect(),
             tainted: outcome.tainted,
             unmet: !outcome.met && !outcome.is_to_be_seen(),
             would_repair: outcome.would_repair(),

@@ -183,13 +183,10 @@ impl ManagedCertificate {
         ca: &str,
     ) -> Result<(), Setback> {
         let ca = ByteString(ca.as_bytes().to_vec());
-        let webhooks: Vec<_> = configuration
-            .webhooks
-            .iter()
-            .flatten()
-            .filter(|webhook| webhook.client_config.ca_bundle.as_ref() != Some(&ca))
-            .map(|webhook| json!({"name": webhook.name, "clientConfig": {"caBundle": ca}}))
-            .collect();
+        let webhooks = configuration.webhooks.iter().flatten();
+        let lacking = webhooks.filter(|it| it.client_config.ca_bundle.as_ref() != Some(&ca));
+        let patches = lacking.map(|it| json!({"name": it.name, "clientConfig": {"caBundle": ca}}));
+        let webhooks: Vec<_> = patches.collect();
         if webhooks.is_empty() {
             return Ok(());
         }
@@ -240,9 +237,8 @@ fn filled(mut secret: Secret, issued: &ServingCertificate) -> Secret {
 
 fn is_foreign(secret: &Secret) -> bool {
     let labels = secret.metadata.labels.as_ref();
-    labels
-        .and_then(|it| it.get(MARK.0))
-        .is_none_or(|mark| mark != MARK.1)
+    let mark = labels.and_then(|it| it.get(MARK.0));
+    mark.is_none_or(|mark| mark != MARK.1)
 }
 
 /// The names by which the API server calls the webhooks, and which it verifies in the certificate.
