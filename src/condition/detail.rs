@@ -202,11 +202,8 @@ fn met(
 
 /// `CSI driver a.csi reports StorageUnreachable (NetworkPartition): the data path is down (+1 more)`.
 fn unhealthy(storage: &UnhealthyStorage, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-    write!(
-        f,
-        "CSI driver {} reports {}",
-        storage.driver, storage.status
-    )?;
+    let (driver, status) = (&storage.driver, &storage.status);
+    write!(f, "CSI driver {driver} reports {status}")?;
     if !storage.reason.is_empty() {
         write!(f, " ({})", storage.reason)?;
     }

@@ -68,10 +68,8 @@ impl Trust {
             ..Condition::new(condition.status, said)
         };
         let missed = |timeout| {
-            Condition::new(
-                ConditionStatus::Unknown,
-                Detail::HeartbeatMissed { timeout },
-            )
+            let detail = Detail::HeartbeatMissed { timeout };
+            Condition::new(ConditionStatus::Unknown, detail)
         };
         if let Some(timeout) = self.heartbeat_timeout.filter(|_| self.is_held)
             && let Ok(oldest) = now.checked_sub(timeout.as_std())

@@ -62,10 +62,8 @@ pub(super) fn announce(
         let taint = format_args!("{}:{}", spec.taint.key, spec.effect);
         if outcome.origin == Some(Origin::Birth) && is_news(rule) {
             info!(node = %node.name, rule = %rule.name, taint = %spec.taint.key, "taint added as the node was created");
-            let by = format!(
-                "Taint '{taint}' added by rule '{}' as the node was created",
-                rule.name
-            );
+            let name = &rule.name;
+            let by = format!("Taint '{taint}' added by rule '{name}' as the node was created");
             out.tell(Notice::on_node(node, &notice::TAINT_ADDED, by));
         }
         let adopts = outcome.adopts().then_some(());

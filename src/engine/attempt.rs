@@ -6,12 +6,12 @@
 //! Contention: someone keeps undoing a change. A thing is changed one way and back by turns, so a change that is made twice in a
 //! row was undone in between. The controller repeats it at once a few times a minute, then with growing pauses, until they stop.
 
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::{Duration, Instant};
 
 use backon::{BackoffBuilder, ExponentialBuilder};
 
 use super::error::RequestError;
+use super::map::hash;
 use crate::plan::TaintId;
 
 /// This many repeats of a change within [`WINDOW`] are contention.
@@ -43,15 +43,13 @@ impl Pauses {
     /// The pause after this many failures in a row, 1 or more. The jitter depends on the start time, so the same inputs have
     /// the same effects.
     fn after(self, failures: u32, now: Instant) -> Duration {
-        let mut hasher = DefaultHasher::new();
-        (now, failures).hash(&mut hasher);
         // The library's jitter only adds, up to the same again.
         let mut pauses = ExponentialBuilder::new()
             .with_min_delay(self.first / 2)
             .with_max_delay(self.longest / 2)
             .without_max_times()
             .with_jitter()
-            .with_jitter_seed(hasher.finish())
+            .with_jitter_seed(hash((now, failures)))
             .build();
         // By then, every pause is the longest.
         let before = failures.clamp(1, u32::BITS) - 1;

@@ -1,6 +1,5 @@
 //! Publishes conditions on nodes: when they are due, and their writes.
 
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -10,6 +9,7 @@ use super::announce::EVENT_DELAY;
 use super::attempt::{Attempt, Change, Part, Parts};
 use super::error::RequestError;
 use super::io::Request;
+use super::map;
 use super::outbox::{Job, Outbox};
 use super::pacer::Class;
 use super::patch;
@@ -66,10 +66,8 @@ impl ConditionWork {
         out.forget(&job);
         self.attempt.under_way = true;
         self.changes = parts(&changes).collect();
-        let request = Request::PatchNodeStatus(
-            node.name.clone(),
-            patch::node_conditions(node, &changes, out.now.wall),
-        );
+        let patch = patch::node_conditions(node, &changes, out.now.wall);
+        let request = Request::PatchNodeStatus(node.name.clone(), patch);
         out.ask(job, request);
     }
 
@@ -116,10 +114,8 @@ impl ConditionWork {
         let now = out.now.monotonic;
         let changes = std::mem::take(&mut self.changes);
         if let Some(error) = error.filter(|it| it.is_refusal()) {
-            let attempt = &mut self.attempt;
-            return out
-                .pacer
-                .refused(Class::Conditions, name, attempt, error, now);
+            let pacer = &mut out.pacer;
+            return pacer.refused(Class::Conditions, name, &mut self.attempt, error, now);
         }
         let was_refused = self.attempt.refusals > 0;
         self.attempt.ended(error, now);
@@ -151,13 +147,6 @@ fn parts(changes: &ConditionChanges<'_>) -> impl Iterator<Item = (Part, Change)>
     set.chain(withdrawn)
 }
 
-fn hash(condition: &NewCondition<'_>) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    (
-        condition.status.as_str(),
-        condition.reason,
-        &condition.message,
-    )
-        .hash(&mut hasher);
-    hasher.finish()
+fn hash(it: &NewCondition<'_>) -> u64 {
+    map::hash((it.status.as_str(), it.reason, &it.message))
 }

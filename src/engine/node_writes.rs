@@ -300,15 +300,11 @@ fn completed(
         let is_foreigns = spec.waits_for_components() && is_foreign(&spec.taint.key);
         let notice = (hold.is_some() && !is_foreigns).then(|| {
             let took = since.map(|since| now.wall.duration_since(since).as_secs().max(0));
-            let took = took.map(|seconds| format!(" after {seconds}s"));
+            let took = took.map_or_else(String::new, |seconds| format!(" after {seconds}s"));
             let last = startups.last(&rule.uid);
-            let last = last.map(|condition| format!("; {condition} came last"));
-            let note = format!(
-                "Bootstrap of this node completed under rule '{}'{}{}",
-                rule.name,
-                took.unwrap_or_default(),
-                last.unwrap_or_default()
-            );
+            let last = last.map_or_else(String::new, |it| format!("; {it} came last"));
+            let name = &rule.name;
+            let note = format!("Bootstrap of this node completed under rule '{name}'{took}{last}");
             Notice::on_node(node, &notice::BOOTSTRAP_COMPLETED, note)
         });
         let count = RuleCount::BootstrapCompleted { since, hold };

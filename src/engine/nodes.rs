@@ -22,10 +22,8 @@ pub(super) type Nodes = BTreeMap<Arc<str>, Box<NodeWork>>;
 
 /// The tally of the rule with this UID.
 pub(super) fn tally<'a>(rule: &str, nodes: &'a Nodes) -> Tally<'a> {
-    Tally::of(
-        rule,
-        nodes.iter().map(|(name, work)| (name, &*work.records)),
-    )
+    let records = nodes.iter().map(|(name, work)| (name, &*work.records));
+    Tally::of(rule, records)
 }
 
 #[derive(Debug, Default)]

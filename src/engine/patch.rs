@@ -106,9 +106,8 @@ pub(super) fn node_conditions(
 ) -> Value {
     let written = |time: Timestamp| time.strftime("%FT%TZ").to_string();
     let set = changes.set.iter().map(|condition| {
-        let transition = condition
-            .transition
-            .filter(|_| condition.urgency == Urgency::Detail);
+        let is_kept = condition.urgency == Urgency::Detail;
+        let transition = condition.transition.filter(|_| is_kept);
         json!({
             "type": condition.kind,
             "status": condition.status,
@@ -145,11 +144,8 @@ pub(super) fn claim_termination(claim: &NodeClaim, now: Timestamp) -> Option<Val
 
 pub(super) fn finalizers(rule_uid: &str, old: &[String], new: &[String]) -> Patch {
     let operations = Operations::on(rule_uid);
-    Patch(
-        operations
-            .replace_list(&["metadata", "finalizers"], old, new)
-            .0,
-    )
+    let operations = operations.replace_list(&["metadata", "finalizers"], old, new);
+    Patch(operations.0)
 }
 
 pub(super) fn rule_status(rule_uid: &str, status: &NodeReadinessRuleStatus) -> Patch {

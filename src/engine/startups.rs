@@ -42,9 +42,8 @@ impl Startups {
         now: Timestamp,
     ) {
         let is_held = |outcome: &Outcome<'_>| {
-            outcome
-                .governs()
-                .is_some_and(|it| it.holds() || it.releases())
+            let decision = outcome.governs();
+            decision.is_some_and(|it| it.holds() || it.releases())
         };
         let stays = |startup: &Startup| {
             let mut outcomes = plan.outcomes.iter();

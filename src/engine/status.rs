@@ -226,12 +226,7 @@ fn dry_run_results(tally: &Tally<'_>, basis: Basis<'_>) -> DryRunResults {
             |it: &&Found| matches!(it.standing, Standing::DryRun(decision) if decides(decision));
         tally.found().filter(matches).count()
     };
-    let adds = counting(|decision| {
-        matches!(
-            decision,
-            Decision::Gate | Decision::Wait(WaitReason::Disruption)
-        )
-    });
+    let adds = counting(|it| matches!(it, Decision::Gate | Decision::Wait(WaitReason::Disruption)));
     let in_grace =
         counting(|decision| matches!(decision, Decision::Wait(WaitReason::Grace { .. })));
     let held_back = disruption.filter(|report| report.waiting > 0);
@@ -243,6 +238,7 @@ fn dry_run_results(tally: &Tally<'_>, basis: Basis<'_>) -> DryRunResults {
     let joining = joining(tally, basis.rule);
     let wrong = remarks(&basis.backing.findings).into_iter();
     let nodes = |number| counted(number, "node");
+    let taints = |number| counted(number, "taint");
     let grace = if in_grace == 1 {
         "is within its grace period"
     } else {
@@ -251,16 +247,13 @@ fn dry_run_results(tally: &Tally<'_>, basis: Basis<'_>) -> DryRunResults {
     let have = if risky == 1 { "has" } else { "have" };
     let Prospects { repaired, blocked } = prospects;
     let parts = [
-        (adds, format!("would add {}", counted(adds, "taint"))),
+        (adds, format!("would add {}", taints(adds))),
         (
             held_back.map_or(0, |it| it.waiting),
             held_back.map(Report::to_string).unwrap_or_default(),
         ),
         (in_grace, format!("{} {grace}", nodes(in_grace))),
-        (
-            removes,
-            format!("would remove {}", counted(removes, "taint")),
-        ),
+        (removes, format!("would remove {}", taints(removes))),
         (risky, format!("{} {have} missing conditions", nodes(risky))),
         (repaired, format!("would repair {}", nodes(repaired))),
         (

@@ -1,8 +1,10 @@
 //! What was said about an object, a node or a rule: each thing once, and again when it is something else.
 
-use std::hash::{DefaultHasher, Hash, Hasher};
+use std::hash::Hash;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+
+use super::map::hash;
 
 /// What there is to say about an object, and when it is said while it stands.
 #[derive(Debug, Clone, Copy)]
@@ -67,9 +69,7 @@ impl Told {
             self.0.len() - 1
         });
         let said = &mut self.0[index];
-        let mut hasher = DefaultHasher::new();
-        words.hash(&mut hasher);
-        let words = hasher.finish();
+        let words = hash(words);
         if let Some((last, at)) = said.words
             && last == words
             && now.duration_since(at) < subject.again

@@ -64,10 +64,9 @@ fn tell_on_node(broken: &Broken, cache: &Cache, out: &mut Outbox) {
 
 /// Reports a `DaemonSet` on the rules that wait for its class, or for it by name.
 fn tell_on_rules(broken: &Broken, group: ComponentGroup, cache: &Cache, out: &mut Outbox) {
+    let class = group.class();
     let waits = |spec: &CompiledSpec| {
-        group
-            .class()
-            .is_some_and(|class| spec.waits_for_class(class))
+        class.is_some_and(|class| spec.waits_for_class(class))
             || spec.components().any(|component| match component {
                 Component::DaemonSet(key) => *key == broken.key,
                 Component::AllDaemonSets => true,

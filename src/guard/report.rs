@@ -5,6 +5,7 @@ use std::cmp::Reverse;
 use std::fmt;
 
 use super::zone::{Zone, ZoneState};
+use crate::text::counted;
 
 /// How many zones a summary names, to fit into an event's note of 1024 bytes.
 const NAMED_ZONES: usize = 3;
@@ -59,12 +60,8 @@ impl fmt::Display for Report {
         if self.waiting == 0 {
             return f.write_str("no node is held back by the disruption limit");
         }
-        let nodes = if self.waiting == 1 { "node" } else { "nodes" };
-        write!(
-            f,
-            "{} {nodes} held back by the disruption limit: ",
-            self.waiting
-        )?;
+        let nodes = counted(self.waiting, "node");
+        write!(f, "{nodes} held back by the disruption limit: ")?;
         if self.all_zones_disrupted {
             let (state, unmet) = (ZoneState::FullDisruption, self.unmet);
             return write!(

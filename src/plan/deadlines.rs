@@ -83,19 +83,13 @@ impl<'a> Draft<'a> {
         // A dry run would repair nodes that it had gated.
         let is_held = tainted || spec.dry_run;
         let mut setbacks = self.history.setbacks.iter();
-        let before = Before {
+        let past = Before {
             lacks: unmet(findings).next().map_or("", |it| &it.requirement.kind),
             setback: setbacks.find(|(uid, _)| *uid == rule.uid).map(|it| &it.1),
             now: self.now,
         };
-        let verdict = judge(
-            self.node,
-            (rule, repair),
-            is_held,
-            karpenter,
-            census,
-            before,
-        );
+        let rule = (rule, repair);
+        let verdict = judge(self.node, rule, is_held, karpenter, census, past);
         if let Verdict::Blocked(blocked) = verdict
             && governs
         {

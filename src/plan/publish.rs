@@ -118,11 +118,8 @@ impl Draft<'_> {
                 }
                 Some(Verdict::Spare(_) | Verdict::Blocked(_)) => continue,
             }
-            let message = format!(
-                "Rule '{}' holds this node. {}",
-                outcome.rule.name,
-                outcome.lateness()
-            );
+            let (rule, late) = (&outcome.rule.name, outcome.lateness());
+            let message = format!("Rule '{rule}' holds this node. {late}");
             let urgency = match published {
                 Some(known) if known.status == ConditionStatus::True => {
                     let reads = known.reason == LATE_REASON && known.message == message;

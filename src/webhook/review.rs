@@ -82,11 +82,8 @@ pub(super) fn review(
     if let [first, ..] = &*conflicts
         && subject.may_add_conflict()
     {
-        faults.push(format!(
-            "spec.taint.key: Invalid value: {:?}: {}",
-            first.key,
-            in_words(&conflicts)
-        ));
+        let (key, why) = (&first.key, in_words(&conflicts));
+        faults.push(format!("spec.taint.key: Invalid value: {key:?}: {why}"));
     }
     if !faults.is_empty() {
         // As the upstream project's webhook formats its errors.
@@ -99,13 +96,9 @@ pub(super) fn review(
             return Ok(vec![cut(warning, LONGEST)]);
         }
     };
-    let mut warnings = warnings(
-        subject.spec.as_ref(),
-        (&subject.rule, spec),
-        subject.begins(),
-        classes,
-        surroundings,
-    );
+    let (sent, begins) = (subject.spec.as_ref(), subject.begins());
+    let rule = (&subject.rule, spec);
+    let mut warnings = warnings(sent, rule, begins, classes, surroundings);
     if !conflicts.is_empty() {
         warnings.insert(0, in_words(&conflicts));
     }

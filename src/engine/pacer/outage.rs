@@ -65,10 +65,8 @@ impl Outage {
 
     /// The end of the pause; `None` if there is none.
     pub(super) fn next_try(&self, now: Instant) -> Option<Instant> {
-        match self.state {
-            Reachability::Reachable => None,
-            Reachability::Unreachable | Reachability::Unproven => self.retry.not_before(now),
-        }
+        let next = self.retry.not_before(now);
+        next.filter(|_| self.state != Reachability::Reachable)
     }
 }
 

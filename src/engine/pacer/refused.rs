@@ -3,11 +3,11 @@
 //! refused them may be gone.
 
 use std::collections::BTreeSet;
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::Class;
+use crate::engine::map::hash;
 
 /// The least pause of a refused write for each one that is refused at the time...
 const PAUSE_FOR_EACH: Duration = Duration::from_millis(100);
@@ -37,9 +37,7 @@ impl RefusedWrites {
     ) -> Option<Instant> {
         self.writes.insert((class, node.clone()));
         // Those that were refused together are not retried together.
-        let mut hasher = DefaultHasher::new();
-        node.hash(&mut hasher);
-        let share = f64::from(hasher.finish() as u32) / f64::from(u32::MAX);
+        let share = f64::from(hash(node) as u32) / f64::from(u32::MAX);
         (before >= FEW).then(|| now + self.pause().mul_f64(0.5 + share))
     }
 

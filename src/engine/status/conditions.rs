@@ -87,14 +87,10 @@ pub(super) fn conditions(tally: &Tally<'_>, basis: Basis<'_>) -> Vec<Condition> 
     };
     let mut conditions = vec![accepted];
 
+    let no_other = "no other rule governs the same taint";
     conditions.push(match conflict {
         Some((reason, message)) => condition(CONFLICTED, true, reason, message),
-        None => condition(
-            CONFLICTED,
-            false,
-            "NoConflict",
-            "no other rule governs the same taint".into(),
-        ),
+        None => condition(CONFLICTED, false, "NoConflict", no_other.into()),
     });
     if let Some(message) = held_back {
         conditions.push(condition(HELD_BACK, true, "WouldGateTooMany", message));
@@ -110,29 +106,19 @@ pub(super) fn conditions(tally: &Tally<'_>, basis: Basis<'_>) -> Vec<Condition> 
             true => "NodesHeldBack",
             false => "NoNodeHeldBack",
         };
-        conditions.push(condition(
-            DISRUPTION_LIMITED,
-            limits,
-            reason,
-            report.to_string(),
-        ));
+        let message = report.to_string();
+        conditions.push(condition(DISRUPTION_LIMITED, limits, reason, message));
     }
     let wrong = remarks.into_iter();
     let wrong = wrong.filter_map(|it| Some((it.condition?, it.message)));
     conditions.extend(wrong.map(|((kind, reason), it)| condition(kind, true, reason, it)));
     if is_suspended {
-        let (reason, message) = if basis.suspends_all {
-            let message =
-                "all rules are suspended: they change no node, and their counts stay as they are";
-            (ALL_SUSPENDED, message)
-        } else {
-            let reason = if rule.pruned {
-                FIELDS_PRUNED
-            } else {
-                SUSPENDED
-            };
-            let message = "the rule changes no node, and its counts stay as they are";
-            (reason, message)
+        let all = "all rules are suspended: they change no node, and their counts stay as they are";
+        let it = "the rule changes no node, and its counts stay as they are";
+        let (reason, message) = match (basis.suspends_all, rule.pruned) {
+            (true, _) => (ALL_SUSPENDED, all),
+            (false, true) => (FIELDS_PRUNED, it),
+            (false, false) => (SUSPENDED, it),
         };
         conditions.push(condition(SUSPENDED, true, reason, message.into()));
     }

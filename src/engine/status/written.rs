@@ -37,12 +37,8 @@ impl WrittenStatus {
 
     /// The status was already there, in this version.
     pub fn found(&mut self, status: NodeReadinessRuleStatus, version: Version) {
-        *self = Self {
-            kept: None,
-            status: Some(status),
-            version: Some(version),
-            overwritten: false,
-        };
+        self.writes(status);
+        self.was_answered(version);
     }
 
     /// Takes in the rule's status from a watch; returns whether someone else has overwritten ours.
