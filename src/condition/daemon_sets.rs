@@ -142,21 +142,21 @@ pub(super) fn scheduled<'a>(
 /// To name a `DaemonSet` is to demand it. One that does not tolerate a taint that stays, or that of a rule that waits for it, cannot
 /// start while the taint is there: the node is held until the `DaemonSet` tolerates it, or a pod of it is available for other reasons.
 pub(super) fn ready<'a>(
-    key: &'a ObjectKey,
+    daemon_set: &'a ObjectKey,
     facts: &Facts<'_, 'a>,
     group: &GroupFacts<'_, 'a>,
 ) -> Condition<'a> {
-    let daemon_set = group.daemon_sets.get(key);
-    let Some(daemon_set) = daemon_set.filter(|it| !it.deleting) else {
-        return Condition::unmet(Detail::DaemonSetNotFound { daemon_set: key });
+    let found = group.daemon_sets.get(daemon_set);
+    let Some(found) = found.filter(|it| !it.deleting) else {
+        return Condition::unmet(Detail::DaemonSetNotFound { daemon_set });
     };
-    let best = PodsByOwner::new(group.pods).best(daemon_set, facts);
-    let placement = placement(daemon_set, facts.node, facts.staying, || best.is_some());
+    let best = PodsByOwner::new(group.pods).best(found, facts);
+    let placement = placement(found, facts.node, facts.staying, || best.is_some());
     if placement == Placement::NotMeant {
-        return Condition::met(Detail::DaemonSetNotMeant { daemon_set: key });
+        return Condition::met(Detail::DaemonSetNotMeant { daemon_set });
     }
     if matches!(best, Some((_, PodEvidence::Ready))) {
-        return Condition::met(Detail::DaemonSetReady { daemon_set: key });
+        return Condition::met(Detail::DaemonSetReady { daemon_set });
     }
     // A pod that is there all the same may count later.
     let unmet = |detail| Condition {
@@ -164,22 +164,15 @@ pub(super) fn ready<'a>(
         ..Condition::unmet(detail)
     };
     let mut gates = group.gates.iter();
-    if let Some(taint) = gates.find(|gate| !tolerates(daemon_set, gate)) {
-        return unmet(Detail::DoesNotTolerateGate {
-            daemon_set: key,
-            taint,
-        });
+    if let Some(taint) = gates.find(|gate| !tolerates(found, gate)) {
+        return unmet(Detail::DoesNotTolerateGate { daemon_set, taint });
     }
     if let Placement::KeptAway(taint) = placement {
-        return unmet(Detail::DoesNotTolerate {
-            daemon_set: key,
-            taint,
-        });
+        return unmet(Detail::DoesNotTolerate { daemon_set, taint });
     }
-    let missing = || Detail::DaemonSetPodMissing {
-        daemon_sets: Names::one(key),
-    };
-    not_ready(best.as_slice()).unwrap_or_else(|| Condition::unmet(missing()))
+    let daemon_sets = Names::one(daemon_set);
+    let missing = || Condition::unmet(Detail::DaemonSetPodMissing { daemon_sets });
+    not_ready(best.as_slice()).unwrap_or_else(missing)
 }
 
 /// Does every `DaemonSet` that runs on the node have a live pod there, and an available one if that is asked for (`as_ready`)? Those

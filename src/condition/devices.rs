@@ -24,16 +24,6 @@ pub struct Devices<'a> {
     pub is_served: bool,
 }
 
-/// The newest generation of a pool.
-#[derive(Default)]
-struct DevicePool {
-    generation: i64,
-    declared: usize,
-    slices: usize,
-    devices: usize,
-    tainted: usize,
-}
-
 impl<'a> Devices<'a> {
     /// Counts what the newest generation of each pool has. Slices of older generations are about to be deleted.
     pub(super) fn of<'s>(
@@ -47,28 +37,25 @@ impl<'a> Devices<'a> {
             is_served,
             ..Self::default()
         };
-        let mut pools: BTreeMap<&str, DevicePool> = BTreeMap::new();
+        let mut pools: BTreeMap<&str, (i64, Self)> = BTreeMap::new();
         for slice in slices {
-            let pool = pools.entry(&slice.pool).or_default();
-            if pool.slices == 0 || slice.generation > pool.generation {
-                *pool = DevicePool {
-                    generation: slice.generation,
-                    ..DevicePool::default()
-                };
+            let (generation, pool) = pools.entry(&slice.pool).or_default();
+            if pool.slices == 0 || slice.generation > *generation {
+                (*generation, *pool) = (slice.generation, Self::default());
             }
-            if slice.generation == pool.generation {
-                pool.declared = pool.declared.max(slice.of);
+            if slice.generation == *generation {
+                pool.expected = pool.expected.max(slice.of);
                 pool.slices += 1;
-                pool.devices = pool.devices.saturating_add(slice.devices);
+                pool.total = pool.total.saturating_add(slice.devices);
                 pool.tainted = pool.tainted.saturating_add(slice.tainted);
             }
         }
-        for pool in pools.values() {
+        for (_, pool) in pools.values() {
             devices.slices += pool.slices;
-            devices.expected = devices.expected.saturating_add(pool.declared);
-            devices.total = devices.total.saturating_add(pool.devices);
+            devices.expected = devices.expected.saturating_add(pool.expected);
+            devices.total = devices.total.saturating_add(pool.total);
             devices.tainted = devices.tainted.saturating_add(pool.tainted);
-            devices.is_complete &= pool.slices == pool.declared;
+            devices.is_complete &= pool.slices == pool.expected;
         }
         devices
     }
@@ -102,14 +89,10 @@ impl fmt::Display for Devices<'_> {
             expected,
             total,
             tainted,
-            is_complete: _,
-            is_served,
+            ..
         } = self;
-        if !is_served {
-            return write!(
-                f,
-                "this cluster has no ResourceSlices of resource.k8s.io/v1"
-            );
+        if !self.is_served {
+            return f.write_str("this cluster has no ResourceSlices of resource.k8s.io/v1");
         }
         write!(
             f,

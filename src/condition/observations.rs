@@ -285,9 +285,8 @@ impl Observations {
     }
 
     fn heartbeat(&self, kind: &str) -> Option<&Heartbeat> {
-        self.heartbeats
-            .iter()
-            .find(|heartbeat| &*heartbeat.kind == kind)
+        let mut heartbeats = self.heartbeats.iter();
+        heartbeats.find(|heartbeat| &*heartbeat.kind == kind)
     }
 
     /// When the present boot was first seen, if the node has rebooted since `last_boot`, the recorded boot ID, or while this

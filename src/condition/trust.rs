@@ -81,9 +81,8 @@ impl Trust {
         let Some(timeout) = self.heartbeat_timeout.filter(|_| self.sees_heartbeats) else {
             return reported;
         };
-        let stale_at = observations
-            .silent_since(kind)
-            .and_then(|since| since.checked_add(timeout.as_std()).ok());
+        let stale_at = observations.silent_since(kind);
+        let stale_at = stale_at.and_then(|since| since.checked_add(timeout.as_std()).ok());
         match stale_at {
             Some(stale_at) if stale_at <= now => Condition {
                 transition: Some(stale_at),

@@ -131,12 +131,11 @@ impl Kind for CsiNode {
     fn read(object: &mut Lean<Self>) -> Result<Self, Unreadable> {
         let drivers = object.spec.take().and_then(|spec| spec.drivers);
         let drivers = drivers.into_iter().flatten().take(MOST_DRIVERS + 1);
-        let mut drivers: Vec<_> = drivers
-            .map(|driver| CsiDriver {
-                name: driver.name,
-                has_allocatable_count: driver.allocatable.is_some_and(|it| it.count.is_some()),
-            })
-            .collect();
+        let drivers = drivers.map(|driver| CsiDriver {
+            name: driver.name,
+            has_allocatable_count: driver.allocatable.is_some_and(|it| it.count.is_some()),
+        });
+        let mut drivers: Vec<_> = drivers.collect();
         drivers.sort_by(|a, b| a.name.cmp(&b.name));
         let reports = object.status.take().map(|status| status.storage_health);
         let unhealthy = (reports.into_iter().flatten()).filter_map(StorageHealth::unhealthy);

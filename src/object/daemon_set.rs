@@ -3,9 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use k8s_openapi::api::core::v1::{
-    NodeSelector, NodeSelectorRequirement, NodeSelectorTerm, Toleration,
-};
+use k8s_openapi::api::core::v1::{Affinity, NodeSelectorRequirement, NodeSelectorTerm, Toleration};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
@@ -66,7 +64,7 @@ impl DaemonSet {
     }
 }
 
-/// Every field that is decoded decides where its pods run, or when they count as Ready.
+/// Every field that is decoded decides where its pods run, or when they count as Ready, but for parts of the affinity.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Spec {
@@ -108,19 +106,6 @@ struct Container {
     readiness_probe: Option<IgnoredAny>,
 }
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-struct Affinity {
-    node_affinity: Option<NodeAffinity>,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct NodeAffinity {
-    #[serde(rename = "requiredDuringSchedulingIgnoredDuringExecution")]
-    required: Option<NodeSelector>,
-}
-
 impl NodeAffinityTerm {
     /// `None` if it is empty or invalid.
     fn of(term: NodeSelectorTerm) -> Option<Self> {
@@ -158,6 +143,7 @@ impl Kind for DaemonSet {
             return Err(Unreadable::new("spec is missing"));
         };
         let (selector, template) = (spec.selector, spec.template);
+        let selector = selector.and_then(|selector| Selector::parse(&selector).ok());
         let pod = template.spec;
         let mut tolerations = pod.tolerations.unwrap_or_default();
         let own = DAEMON_TOLERATIONS.into_iter();
@@ -170,21 +156,21 @@ impl Kind for DaemonSet {
         let is_probed = all.any(|it| it.readiness_probe.is_some());
         let first = containers.into_iter().next().filter(|_| !is_probed);
         let generation = object.annotation(TEMPLATE_GENERATION);
-        let affinity = pod.affinity.and_then(|it| it.node_affinity?.required);
+        let affinity = pod.affinity.and_then(|it| it.node_affinity);
+        let required =
+            affinity.and_then(|it| it.required_during_scheduling_ignored_during_execution);
         Ok(Self {
             key: ObjectKey::of(&object.metadata),
             uid: object.uid().unwrap_or_default(),
             deleting: object.is_deleting(),
             ignored: object.label(IGNORE_LABEL) == Some("true"),
-            selector: selector
-                .and_then(|selector| Selector::parse(&selector).ok())
-                .filter(|selector| !selector.is_empty()),
+            selector: selector.filter(|selector| !selector.is_empty()),
             template_generation: generation.and_then(|it| it.parse().ok()),
             min_ready_seconds: spec.min_ready_seconds,
             template_labels: template.metadata.labels.unwrap_or_default(),
             node_name: pod.node_name.unwrap_or_default(),
             node_selector: pod.node_selector.unwrap_or_default(),
-            node_affinity: affinity.map(|required| {
+            node_affinity: required.map(|required| {
                 let terms = required.node_selector_terms.into_iter();
                 terms.filter_map(NodeAffinityTerm::of).collect()
             }),

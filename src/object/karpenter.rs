@@ -69,9 +69,8 @@ pub struct NodePool {
 /// here anything but `false` forbids, so that a typo does not cost a node.
 pub(super) fn forbids_repair(object: &Lean<impl Kind>) -> Option<&'static str> {
     let forbids = |key: &&str| object.annotation(key).is_some_and(|it| it != "false");
-    [DO_NOT_REPAIR, KARPENTERS_DO_NOT_REPAIR]
-        .into_iter()
-        .find(forbids)
+    let mut keys = [DO_NOT_REPAIR, KARPENTERS_DO_NOT_REPAIR].into_iter();
+    keys.find(forbids)
 }
 
 #[derive(Debug, Default, Deserialize)]

@@ -27,13 +27,12 @@ impl RuleObject {
         let missing = || "missing field `spec`".to_owned();
         let spec = spec.filter(|spec| !spec.is_null()).map(without_nulls);
         let status = status.map(without_nulls);
+        let status = status.and_then(|status| serde_json::from_value(status).ok());
         let decoded = |spec| serde_path_to_error::deserialize(spec).map_err(|it| it.to_string());
         Self {
             metadata,
             spec: spec.ok_or_else(missing).and_then(decoded),
-            status: status
-                .and_then(|status| serde_json::from_value(status).ok())
-                .unwrap_or_default(),
+            status: status.unwrap_or_default(),
         }
     }
 }
