@@ -75,10 +75,8 @@ impl TokenBucket {
     }
 
     fn level_at(&self, now: Instant) -> f64 {
-        let passed = self.settled.map_or(Duration::ZERO, |settled| {
-            now.saturating_duration_since(settled)
-        });
-        (self.level + passed.as_secs_f64() * self.rate).min(self.burst)
+        let passed = self.settled.map(|at| now.saturating_duration_since(at));
+        (self.level + passed.unwrap_or_default().as_secs_f64() * self.rate).min(self.burst)
     }
 }
 

@@ -50,9 +50,8 @@ impl Limits {
         let command = clap::Command::new("limits").no_binary_name(true);
         let command = Self::augment_args(command).args_override_self(true);
         let is_ours = |name: &str| {
-            command
-                .get_arguments()
-                .any(|it| it.get_long() == Some(name))
+            let mut ours = command.get_arguments();
+            ours.any(|it| it.get_long() == Some(name))
         };
         let mut ours = Vec::new();
         let mut arguments = arguments.into_iter();
@@ -76,19 +75,14 @@ impl Limits {
 
     /// The limits of a rule; `defaults` apply to what the rule leaves out.
     pub fn of(spec: &Disruption, defaults: Self) -> Self {
+        let (secondary, unhealthy) = (spec.secondary_eviction_rate, spec.unhealthy_zone_threshold);
+        let large = spec.large_cluster_size_threshold;
+        let large = large.map(|nodes| usize::try_from(nodes).unwrap_or_default());
         Self {
             eviction_rate: spec.eviction_rate.unwrap_or(defaults.eviction_rate),
-            secondary_eviction_rate: spec
-                .secondary_eviction_rate
-                .unwrap_or(defaults.secondary_eviction_rate),
-            unhealthy_zone_threshold: spec
-                .unhealthy_zone_threshold
-                .unwrap_or(defaults.unhealthy_zone_threshold),
-            large_cluster_size_threshold: spec
-                .large_cluster_size_threshold
-                .map_or(defaults.large_cluster_size_threshold, |nodes| {
-                    usize::try_from(nodes).unwrap_or_default()
-                }),
+            secondary_eviction_rate: secondary.unwrap_or(defaults.secondary_eviction_rate),
+            unhealthy_zone_threshold: unhealthy.unwrap_or(defaults.unhealthy_zone_threshold),
+            large_cluster_size_threshold: large.unwrap_or(defaults.large_cluster_size_threshold),
             max_first_gated: defaults.first(Some(spec)),
         }
     }

@@ -150,16 +150,14 @@ pub(crate) fn may_be_late(node: &Node, rule: &Rule, now: Timestamp) -> bool {
 
 /// Whether Karpenter has initialized the node, and so counted on it for workload.
 pub(super) fn is_initialized(node: &Node) -> bool {
-    node.labels
-        .get(INITIALIZED_LABEL)
-        .is_some_and(|value| value == "true")
+    let value = node.labels.get(INITIALIZED_LABEL);
+    value.is_some_and(|value| value == "true")
 }
 
 /// Whether some rule has released the node, in any boot, and it is not Ready now.
 fn has_stopped_being_ready(node: &Node) -> bool {
-    let is_ready = node
-        .condition("Ready")
-        .is_some_and(|condition| condition.status == ConditionStatus::True);
+    let ready = node.condition("Ready");
+    let is_ready = ready.is_some_and(|it| it.status == ConditionStatus::True);
     let mut completed = node.annotations_about(BOOTSTRAP_COMPLETED_PREFIX);
     !is_ready && (is_initialized(node) || completed.next().is_some())
 }

@@ -11,6 +11,7 @@ use crate::api::{NodeShare, Repair, RepairAction, Setback};
 use crate::object::karpenter::ClaimStage;
 use crate::object::{Node, NodeClaim};
 use crate::rule::Rule;
+use crate::text::counted;
 
 /// What to do with a late node now.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -78,11 +79,7 @@ impl fmt::Display for Annotated<'_> {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Blocked<'a> {
     /// So many others are unhealthy.
-    Unhealthy {
-        group: Group<'a>,
-        count: GroupHealth,
-        limit: NodeShare,
-    },
+    Unhealthy(Group<'a>, GroupHealth, NodeShare),
     /// Every node that joins in its zone is late, and these are so many.
     Zone(usize),
     /// Nodes that replaced others lacked the same.
@@ -94,7 +91,7 @@ impl Blocked<'_> {
     pub(crate) fn until(&self) -> Option<Timestamp> {
         match self {
             Self::Futile(_, futile) => futile.until,
-            Self::Unhealthy { .. } | Self::Zone(_) => None,
+            Self::Unhealthy(..) | Self::Zone(_) => None,
         }
     }
 }
@@ -102,11 +99,7 @@ impl Blocked<'_> {
 impl fmt::Display for Blocked<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Unhealthy {
-                group,
-                count,
-                limit,
-            } => write!(
+            Self::Unhealthy(group, count, limit) => write!(
                 f,
                 "{} of {} nodes of {group} are past their readiness TTL or not Ready any more, and maxUnhealthy {limit} allows {}",
                 count.unhealthy,
@@ -117,24 +110,11 @@ impl fmt::Display for Blocked<'_> {
                 f,
                 "all {late} nodes that join in its zone are late: the cause is not the node"
             ),
-            Self::Futile(
-                group,
-                Futile {
-                    condition,
-                    missed,
-                    until,
-                },
-            ) => {
-                let replacements = if *missed == 1 {
-                    "replacement"
-                } else {
-                    "replacements"
-                };
-                write!(
-                    f,
-                    "{missed} {replacements} of {group} missed {condition} too: "
-                )?;
-                match until {
+            Self::Futile(group, futile) => {
+                let missed = usize::try_from(futile.missed).unwrap_or_default();
+                let (replacements, condition) = (counted(missed, "replacement"), futile.condition);
+                write!(f, "{replacements} of {group} missed {condition} too: ")?;
+                match futile.until {
                     Some(until) => write!(f, "the next is replaced at {until:.0} at the earliest"),
                     None => f.write_str("replacing does not help"),
                 }
@@ -166,11 +146,7 @@ pub(crate) fn judge<'a>(
     let group = Group::of(pool_name(node, karpenter.claim.ok()), rule);
     let (count, limit) = (census.of(group), repair.max_unhealthy);
     if count.exceeds(limit) {
-        return Verdict::Blocked(Blocked::Unhealthy {
-            group,
-            count,
-            limit,
-        });
+        return Verdict::Blocked(Blocked::Unhealthy(group, count, limit));
     }
     match repair.action {
         RepairAction::None => Verdict::Report,
@@ -185,9 +161,8 @@ pub(crate) fn judge<'a>(
             }
             let (of, ttl) = ((node, karpenter.pool), repair.readiness_ttl.as_std());
             let ttl = SignedDuration::try_from(ttl).unwrap_or(SignedDuration::MAX);
-            let futile = before
-                .setback
-                .and_then(|it| it.blocks(of, before.lacks, ttl, before.now));
+            let futile = before.setback;
+            let futile = futile.and_then(|it| it.blocks(of, before.lacks, ttl, before.now));
             match futile {
                 Some(futile) => Verdict::Blocked(Blocked::Futile(group, futile)),
                 None => Verdict::DeleteNodeClaim(claim),
@@ -205,21 +180,6 @@ fn spared<'a>(
 ) -> Option<Spared<'a>> {
     let claim = karpenter.claim.ok();
     let stage = claim.map_or(ClaimStage::Starting, |claim| claim.stage);
-    if node.deleting {
-        return Some(Spared::NodeDeleting);
-    }
-    if node.is_in_maintenance() {
-        return Some(Spared::Maintenance);
-    }
-    if !is_held {
-        return Some(Spared::NotHeld);
-    }
-    if has_been_released(node, rule) {
-        return Some(Spared::ReleasedBefore);
-    }
-    if is_initialized(node) || stage == ClaimStage::Initialized {
-        return Some(Spared::Initialized);
-    }
     let on_node = node.do_not_repair.map(|key| (key, Annotated::Node));
     let on_claim =
         || claim.and_then(|it| Some((it.do_not_repair?, Annotated::NodeClaim(&it.name))));
@@ -227,15 +187,19 @@ fn spared<'a>(
         let pool = karpenter.pool?;
         Some((pool.do_not_repair?, Annotated::NodePool(&pool.name)))
     };
-    if let Some((key, on)) = on_node.or_else(on_claim).or_else(on_pool) {
-        return Some(Spared::DoNotRepair { key, on });
-    }
-    match stage {
-        _ if karpenter.claim == Err(NoClaim::Unseen) => Some(Spared::ClaimUnseen),
-        ClaimStage::Deleting => Some(Spared::ClaimDeleting),
-        ClaimStage::Rebooting => Some(Spared::Rebooting),
-        ClaimStage::Starting | ClaimStage::Initialized => None,
-    }
+    Some(match (on_node.or_else(on_claim).or_else(on_pool), stage) {
+        _ if node.deleting => Spared::NodeDeleting,
+        _ if node.is_in_maintenance() => Spared::Maintenance,
+        _ if !is_held => Spared::NotHeld,
+        _ if has_been_released(node, rule) => Spared::ReleasedBefore,
+        _ if is_initialized(node) => Spared::Initialized,
+        (_, ClaimStage::Initialized) => Spared::Initialized,
+        (Some((key, on)), _) => Spared::DoNotRepair { key, on },
+        _ if karpenter.claim == Err(NoClaim::Unseen) => Spared::ClaimUnseen,
+        (None, ClaimStage::Deleting) => Spared::ClaimDeleting,
+        (None, ClaimStage::Rebooting) => Spared::Rebooting,
+        (None, ClaimStage::Starting) => return None,
+    })
 }
 
 /// Whether a completed bootstrap under this rule is on record, by UID or name, in any boot; or the rule leaves the node alone

@@ -133,9 +133,8 @@ impl RuleSet {
     /// The node's taints that will not go.
     pub fn staying<'a>(&self, node: &'a Node) -> Vec<&'a Taint> {
         let taints = node.taints.iter();
-        taints
-            .filter(|taint| !self.passing.contains(taint))
-            .collect()
+        let staying = taints.filter(|taint| !self.passing.contains(taint));
+        staying.collect()
     }
 
     /// Indices of the active rules that select a node with these labels.

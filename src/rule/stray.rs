@@ -15,22 +15,14 @@ use crate::object::{Node, Taint};
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum WhyStray {
     NoRule,
-    OtherEffect {
-        rule: Arc<str>,
-        effect: TaintEffect,
-    },
+    /// The rule with this key has this other effect.
+    OtherEffect(Arc<str>, TaintEffect),
     /// The rule with this taint cannot be used.
-    Rejected {
-        rule: Arc<str>,
-    },
+    Rejected(Arc<str>),
     /// The rule with this taint is a dry run.
-    DryRun {
-        rule: Arc<str>,
-    },
+    DryRun(Arc<str>),
     /// The rule with this taint does not select the node.
-    NotSelected {
-        rule: Arc<str>,
-    },
+    NotSelected(Arc<str>),
 }
 
 impl RuleSet {
@@ -43,7 +35,7 @@ impl RuleSet {
             let why = self.why_stray(&taint.key, effect, |rule| rule.selects(&node.labels))?;
             // The controller cleans up after a rule that is gone, or that no longer selects the node.
             let is_left = match why {
-                WhyStray::DryRun { .. } | WhyStray::Rejected { .. } => true,
+                WhyStray::DryRun(_) | WhyStray::Rejected(_) => true,
                 _ => !is_owned(),
             };
             is_left.then_some((taint, why))
@@ -87,30 +79,21 @@ impl RuleSet {
         let why = own().find(|(rule, _)| selects(rule)).map(|(rule, _)| {
             let rule_name = name(rule);
             match &rule.spec {
-                Ok(_) => WhyStray::DryRun { rule: rule_name },
-                Err(_) => WhyStray::Rejected { rule: rule_name },
+                Ok(_) => WhyStray::DryRun(rule_name),
+                Err(_) => WhyStray::Rejected(rule_name),
             }
         });
         let other_effect = || {
             let mut others = of_key.iter().filter(|(_, of_rule)| *of_rule != effect);
             let (rule, effect) = others.find(|(rule, _)| rule.releases() && selects(rule))?;
-            Some(WhyStray::OtherEffect {
-                rule: name(rule),
-                effect: *effect,
-            })
+            Some(WhyStray::OtherEffect(name(rule), *effect))
         };
         if is_foreign(key) {
             // Its own project may remove it. Another effect than the rule's is more likely a mistake.
-            return if own().next().is_none() {
-                other_effect()
-            } else {
-                None
-            };
+            let is_another = own().next().is_none();
+            return is_another.then(other_effect).flatten();
         }
-        let not_selected = || {
-            let rule = name(own().next()?.0);
-            Some(WhyStray::NotSelected { rule })
-        };
+        let not_selected = || Some(WhyStray::NotSelected(name(own().next()?.0)));
         why.or_else(other_effect)
             .or_else(not_selected)
             .or(Some(WhyStray::NoRule))
@@ -133,14 +116,14 @@ impl fmt::Display for WhyStray {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NoRule => f.write_str("no rule has a taint with this key"),
-            Self::OtherEffect { rule, effect } => {
+            Self::OtherEffect(rule, effect) => {
                 write!(f, "rule '{rule}' removes the one with effect {effect} only")
             }
-            Self::Rejected { rule } => {
+            Self::Rejected(rule) => {
                 write!(f, "rule '{rule}' would remove it, but cannot be used")
             }
-            Self::DryRun { rule } => write!(f, "rule '{rule}' would remove it, but is a dry run"),
-            Self::NotSelected { rule } => {
+            Self::DryRun(rule) => write!(f, "rule '{rule}' would remove it, but is a dry run"),
+            Self::NotSelected(rule) => {
                 write!(f, "rule '{rule}' removes it, but does not select the node")
             }
         }

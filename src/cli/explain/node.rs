@@ -209,7 +209,7 @@ fn obstacles(node: &Node, rules: &RuleSet) -> Vec<Cause> {
         match stray.iter().find(|(it, _)| *it == taint) {
             Some((_, why)) => {
                 let (say, command) = match why {
-                    WhyStray::DryRun { rule } | WhyStray::Rejected { rule } => (
+                    WhyStray::DryRun(rule) | WhyStray::Rejected(rule) => (
                         "see what the rule would do",
                         format!("kubectl nodegate explain rule/{rule}"),
                     ),

@@ -405,7 +405,7 @@ fn without_a_pool_the_nodes_of_the_rule_are_counted() {
     let Some(Verdict::Blocked(blocked)) = verdict else {
         panic!("{verdict:?}");
     };
-    let Blocked::Unhealthy { group, count, .. } = blocked else {
+    let Blocked::Unhealthy(group, count, _) = blocked else {
         panic!("{blocked:?}");
     };
     assert_eq!(group.to_string(), "rule 'gate'");

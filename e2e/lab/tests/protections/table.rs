@@ -286,8 +286,8 @@ pub(crate) const PROTECTIONS: &[Protection] = &[
         scenario: "release-maintenance",
         edits: &[(
             "src/repair/verdict.rs",
-            "if node.is_in_maintenance() {",
-            "if node.is_in_maintenance() && !TAKEN_OUT {",
+            "if node.is_in_maintenance() =>",
+            "if node.is_in_maintenance() && !TAKEN_OUT =>",
         )],
     },
     Protection {
