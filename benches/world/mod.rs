@@ -15,7 +15,7 @@ use nodegate::object::{
     DaemonSet, Kept, Node, ObjectKey, Pod, ResourceSlice, RuleObject, State, Watched,
 };
 use nodegate::plan::{ClusterState, NodeHistory, NodePlan, NodeState, plan};
-use nodegate::repair::{Census, Karpenter};
+use nodegate::repair::{Census, Karpenter, NoClaim};
 use nodegate::rule::{Rule, RuleSet};
 use serde_json::{Value, json};
 
@@ -159,7 +159,7 @@ impl World {
             observations: &self.observations,
             joined: None,
             knows_rules: true,
-            karpenter: Karpenter::Disabled,
+            karpenter: Karpenter::without(NoClaim::Disabled),
         };
         let history = NodeHistory {
             is_known: true,

@@ -17,6 +17,7 @@ pub struct Karpenter<'a> {
 
 /// Why a node has no `NodeClaim` to delete.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages say it")]
 pub enum NoClaim<'a> {
     #[error("NodeClaims are not watched: start the controller with --enable-karpenter")]
     Disabled,
@@ -35,7 +36,7 @@ pub enum NoClaim<'a> {
 
 impl<'a> Karpenter<'a> {
     /// The view without Karpenter's objects, which are unknown for this reason.
-    pub(crate) fn without(why: NoClaim<'a>) -> Self {
+    pub fn without(why: NoClaim<'a>) -> Self {
         let (claim, pool) = (Err(why), None);
         Self { claim, pool }
     }

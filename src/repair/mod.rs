@@ -13,10 +13,10 @@ mod verdict;
 pub(crate) use deadline::Deadline;
 pub use health::Census;
 pub(crate) use health::{BLOCKED_INTERVAL, Group, may_be_late};
-pub use karpenter::Karpenter;
+pub(crate) use karpenter::NodeClaims;
 #[cfg(test)]
 pub(crate) use karpenter::pool_name;
-pub(crate) use karpenter::{NoClaim, NodeClaims};
+pub use karpenter::{Karpenter, NoClaim};
 pub use setback::Futile;
 pub(crate) use ttl::{NoTtl, in_force};
 pub(crate) use verdict::{Before, Spared, Verdict, has_been_released, judge};

@@ -320,7 +320,7 @@ fn a_held_node_says_what_its_critical_components_lack() {
     let waiting = |reason: &str, message: &str| Some(format!("{reason}: {message}"));
     let no_pod = || {
         waiting(
-            "UnscheduledNodeCriticalDaemonSets",
+            "DaemonSet",
             "DaemonSet kube-system/cni has no pod on this node",
         )
     };
@@ -329,10 +329,7 @@ fn a_held_node_says_what_its_critical_components_lack() {
         (
             "not Ready",
             base().pod(&cni_pod()).rule(&waits()),
-            waiting(
-                "UnreadyNodeCriticalPods",
-                "pod kube-system/cni-1 is not Ready",
-            ),
+            waiting("Pod", "pod kube-system/cni-1 is not Ready"),
         ),
         (
             "no driver",
@@ -340,7 +337,7 @@ fn a_held_node_says_what_its_critical_components_lack() {
                 .pod(&cni_pod().ready().waits_for_driver("a.csi"))
                 .rule(&waits()),
             waiting(
-                "UnreadyRequiredCSIDrivers",
+                "CsiDriver",
                 "CSI driver a.csi is not registered on this node",
             ),
         ),
@@ -368,7 +365,7 @@ fn a_held_node_says_what_its_critical_components_lack() {
         let plan = world.plan();
         let waiting = plan
             .missing_part()
-            .map(|it| format!("{}: {}", it.kind.reason(), it.detail));
+            .map(|it| format!("{:?}: {}", it.kind, it.detail));
         assert_eq!(waiting, expected, "{name}");
     }
     let released = world(&gated(met())).rule(&waits());
