@@ -1,21 +1,20 @@
 //! What stands behind a rule's conditions in the cluster, whether or not the rule has a node to gate today: what a node that
 //! joins now would wait for in vain, and what it would not wait for.
 
+use std::cell::LazyCell;
 use std::collections::BTreeMap;
 
 use super::Finding;
 use super::of_rule::{
-    empty_class, no_daemon_set, not_served, of_condition, outside_namespaces, placements, shut_out,
-    staying, unprobed,
+    empty_class, kept_off, of_condition, on_no_node, outside_namespaces, shut_out, unprobed,
 };
-use crate::api::ConditionStatus;
 use crate::condition::{
-    Component, ComponentGroup, CriticalComponentClass, Placement, Source, Watch, can_share_a_node,
+    Component, ComponentGroup, CriticalComponentClass, Placement, Watch, can_share_a_node,
     placement, tolerates,
 };
 use crate::object::{DaemonSet, Node, ObjectKey, Taint};
 use crate::plan::ClusterState;
-use crate::rule::{CompiledSpec, RequiredCondition, RuleSet};
+use crate::rule::{CompiledSpec, RuleSet};
 
 /// What a cluster has for a rule. What was not read is `None` or left out, and nothing is said of it.
 #[derive(Debug)]
@@ -36,7 +35,6 @@ pub(crate) struct Around<'a, Nodes, Drivers> {
     pub with_future_nodes: bool,
 }
 
-/// The `DaemonSet`s with a class's labels on themselves, by the class's index.
 type Labelled<'a> = BTreeMap<usize, Vec<&'a DaemonSet>>;
 
 impl<'a, Nodes, Drivers> Around<'a, Nodes, Drivers> {
@@ -91,11 +89,8 @@ impl Backing {
         let nodes = || around.nodes.clone().into_iter().flatten();
         let selected = || nodes().filter(|node| spec.selector.matches(&node.labels));
         let lacks_driver = |driver: &str| {
-            let mut known = around.csi_drivers.clone();
-            selected().next().is_some()
-                && known
-                    .as_mut()
-                    .is_some_and(|known| known.all(|it| it != driver))
+            let known = around.csi_drivers.clone();
+            selected().next().is_some() && known.is_some_and(|mut it| it.all(|it| it != driver))
         };
         let is_reported = |kind: &str| {
             let reports = |node: &Node| node.condition(kind).is_some();
@@ -103,57 +98,79 @@ impl Backing {
                 || selected().any(reports)
                 || (selected().next().is_none() && nodes().any(reports))
         };
-        let unmade = spec.conditions.iter().filter_map(|it| {
-            of_component(rule, it, around)
-                .or_else(|| of_condition(rule, it, lacks_driver, is_reported))
-        });
-        let mut findings: Vec<Finding> = unmade.collect();
-        for (index, daemon_sets) in &around.labelled {
-            let class = &around.classes[*index];
+        let mut backing = Self::default();
+        for condition in &spec.conditions {
+            let unmade = of_condition(rule, condition, around, lacks_driver, is_reported);
+            backing.findings.extend(unmade);
+        }
+        let (classes, labelled) = (around.classes, &around.labelled);
+        for (index, daemon_sets) in labelled {
+            let class = &classes[*index];
             if spec.waits_for_class(*index) && !daemon_sets.iter().any(|it| class.has(it)) {
-                findings.push(empty_class(rule, &class.name));
+                backing.findings.push(empty_class(rule, &class.name));
             }
         }
-        let mut notes = Vec::new();
+        let nodes = LazyCell::new(|| {
+            let with_staying = |node| (node, staying(spec, around.rules, node));
+            selected().map(with_staying).collect::<Vec<_>>()
+        });
         let there = || around.named.values().copied().flatten();
-        for placed in placements(spec, around.rules, there(), selected()) {
-            if let Some(finding) = placed.finding(rule) {
-                findings.push(finding);
-            } else if placed.runs_on < placed.of {
-                let (key, runs_on, of) = (&placed.daemon_set.key, placed.runs_on, placed.of);
-                notes.push(format!(
-                    "DaemonSet {key} runs on {runs_on} of the {of} nodes that the rule selects; the others do not wait for it"
-                ));
-            }
+        for daemon_set in there().filter(|it| tolerates(it, &spec.taint)) {
+            backing.place(rule, daemon_set, &nodes);
         }
         let is_wanted = |daemon_set: &DaemonSet| {
             if around.with_future_nodes {
                 return can_share_a_node(daemon_set, &spec.selector);
             }
-            selected()
-                .any(|node| is_meant_for(daemon_set, node, &staying(spec, around.rules, node)))
+            let mut nodes = nodes.iter();
+            nodes.any(|(node, staying)| is_meant_for(daemon_set, node, staying))
         };
         let mut passed_over = PassedOver::new();
         for daemon_set in there() {
             let key = &daemon_set.key;
             if let Some(unprobed) = unprobed(spec, daemon_set) {
-                notes.push(unprobed.message.clone());
-                findings.push(unprobed);
+                backing.notes.push(unprobed.message.clone());
+                backing.findings.push(unprobed);
             }
             if !tolerates(daemon_set, &spec.taint) && is_wanted(daemon_set) {
                 passed_over.insert((false, key), shut_out(spec, key, true));
             }
         }
-        of_classes(
-            &mut passed_over,
-            spec,
-            around.classes,
-            &around.labelled,
-            is_wanted,
-        );
-        findings.extend(passed_over.into_values());
-        Self { findings, notes }
+        of_classes(&mut passed_over, spec, classes, labelled, is_wanted);
+        backing.findings.extend(passed_over.into_values());
+        backing
     }
+
+    /// Adds on how many of the nodes that the rule selects, each with the taints that stay, a `DaemonSet` that the rule names runs
+    /// once the rule is in force, whatever pods it has now.
+    fn place(&mut self, rule: &str, daemon_set: &DaemonSet, nodes: &[(&Node, Vec<&Taint>)]) {
+        let (key, of) = (&daemon_set.key, nodes.len());
+        let (mut runs_on, mut keeping_off) = (0, Vec::new());
+        for (node, staying) in nodes {
+            match placement(daemon_set, node, staying, || false) {
+                Placement::Meant => runs_on += 1,
+                Placement::NotMeant => {}
+                Placement::KeptAway(taint) => keeping_off.push(taint),
+            }
+        }
+        if let Some(taint) = keeping_off.first() {
+            let finding = kept_off(key, taint, keeping_off.len(), of);
+            self.findings.push(finding);
+        } else if runs_on == 0 && of > 0 {
+            self.findings.push(on_no_node(rule, key, of));
+        } else if runs_on < of {
+            self.notes.push(format!(
+                "DaemonSet {key} runs on {runs_on} of the {of} nodes that the rule selects; the others do not wait for it"
+            ));
+        }
+    }
+}
+
+/// The node's taints that will not go once the rule is in force.
+fn staying<'a>(spec: &CompiledSpec, rules: &RuleSet, node: &'a Node) -> Vec<&'a Taint> {
+    let mut staying = rules.staying(node);
+    staying.retain(|taint| !taint.is(&spec.taint.key, spec.effect));
+    staying
 }
 
 /// What this rule does not wait for on this node because it does not tolerate the rule's taint: of classes, and of all
@@ -169,9 +186,8 @@ pub(crate) fn left_out_on(
     let labelled = labelled(spec, cluster);
     of_classes(&mut left_out, spec, cluster.classes, &labelled, is_wanted);
     left_out.retain(|(is_outside, _), _| !is_outside);
-    let all = spec
-        .components()
-        .find(|it| **it == Component::AllDaemonSets);
+    let mut components = spec.components();
+    let all = components.find(|it| **it == Component::AllDaemonSets);
     if let Some(named) = all.and_then(|all| cluster.named(all)) {
         for (key, daemon_set) in cluster.daemon_sets(named.group) {
             let counts = !daemon_set.deleting && !daemon_set.ignored;
@@ -181,26 +197,6 @@ pub(crate) fn left_out_on(
         }
     }
     left_out.into_values().collect()
-}
-
-/// A condition that waits for something by name and is met on no node.
-fn of_component<Nodes, Drivers>(
-    rule: &str,
-    condition: &RequiredCondition,
-    around: &Around<'_, Nodes, Drivers>,
-) -> Option<Finding> {
-    match &condition.source {
-        Source::Component(Component::Devices(_)) if around.lacks_slices => {
-            Some(not_served(rule, &condition.kind))
-        }
-        Source::Component(Component::DaemonSet(key))
-            if condition.required != ConditionStatus::False
-                && around.named.get(key) == Some(&None) =>
-        {
-            Some(no_daemon_set(rule, key))
-        }
-        _ => None,
-    }
 }
 
 /// Those of the classes that the rule waits for and that have been listed.

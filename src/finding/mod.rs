@@ -8,6 +8,7 @@ mod tests;
 
 use serde::Serialize;
 
+use crate::object::ObjectKey;
 use crate::text::documentation;
 pub(crate) use backing::{Around, Backing, left_out_on};
 #[cfg(test)]
@@ -85,7 +86,6 @@ checks! {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
 pub(crate) struct Finding {
     pub id: &'static str,
     pub severity: Severity,
@@ -121,6 +121,14 @@ impl Finding {
             page: documentation::page(&format!("kubectl/check.md#{}", check.id.to_lowercase())),
             condition: None,
         }
+    }
+
+    pub(crate) fn of_rule(check: Check, rule: &str, what: impl Into<String>, fix: &str) -> Self {
+        Self::new(check, format!("rule/{rule}"), what, fix)
+    }
+
+    pub(crate) fn of_daemon_set(check: Check, key: &ObjectKey, what: String, fix: &str) -> Self {
+        Self::new(check, format!("daemonset/{key}"), what, fix)
     }
 
     pub(crate) fn but(self, severity: Severity) -> Self {

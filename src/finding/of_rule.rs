@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use super::{Check, Finding};
+use super::{Around, Check, Finding};
 use crate::api::{self, ConditionStatus, EnforcementMode, TaintEffect, TaintPolicy};
-use crate::condition::{Placement, Source, is_under_our_domain, placement, tolerates};
-use crate::object::{DaemonSet, Node, ObjectKey, Taint};
-use crate::rule::{CompiledSpec, RequiredCondition, RuleSet};
+use crate::condition::{Component, Source, is_under_our_domain};
+use crate::object::{DaemonSet, ObjectKey, Taint};
+use crate::rule::{CompiledSpec, RequiredCondition};
 use crate::text::counted;
 
 /// Kubelet heartbeats come every 5 minutes and may be a minute late.
@@ -15,22 +15,31 @@ const SHORTEST_HEARTBEAT: Duration = Duration::from_secs(6 * 60);
 /// The condition type of a rule's status that says that it waits for nothing.
 const NOTHING_TO_WAIT_FOR: &str = "NothingToWaitFor";
 
-/// That of a rule for whose sake a `DaemonSet` cannot start, and the reason.
-const SHUT_OUT: &str = "DaemonSetsShutOut";
-const TAINT_NOT_TOLERATED: &str = "TaintNotTolerated";
-
 /// The reason for conditions that nothing makes.
 const COUNTED_AS_ABSENT: &str = "CountedAsAbsent";
 
 /// A condition that is met on no node.
-pub(super) fn of_condition(
+pub(super) fn of_condition<Nodes, Drivers>(
     rule: &str,
     condition: &RequiredCondition,
+    around: &Around<'_, Nodes, Drivers>,
     lacks_driver: impl Fn(&str) -> bool,
     is_reported: impl Fn(&str) -> bool,
 ) -> Option<Finding> {
     let kind = &*condition.kind;
+    let needs_it = condition.required != ConditionStatus::False;
     let (message, reason) = match &condition.source {
+        Source::Component(Component::DaemonSet(key))
+            if needs_it && around.named.get(key) == Some(&None) =>
+        {
+            return Some(no_daemon_set(rule, key));
+        }
+        Source::Component(Component::Devices(_)) if around.lacks_slices => {
+            let message = format!(
+                "this API server has no resource.k8s.io/v1 ResourceSlices (Kubernetes 1.34 has them), so that no node meets {kind}"
+            );
+            (message, "NoSuchKind")
+        }
         Source::Nobody => {
             let message = format!(
                 "nothing makes conditions of type {kind}, though their prefix is Nodegate's: counted as absent on every node; \
@@ -38,9 +47,7 @@ pub(super) fn of_condition(
             );
             (message, COUNTED_AS_ABSENT)
         }
-        Source::CsiDriver(driver)
-            if condition.required != ConditionStatus::False && lacks_driver(driver) =>
-        {
+        Source::CsiDriver(driver) if needs_it && lacks_driver(driver) => {
             let message = format!(
                 "no node has CSI driver {driver} today: until one has, no node meets the condition; check the driver's name"
             );
@@ -58,12 +65,8 @@ pub(super) fn of_condition(
     Some(not_made(Check::NOBODY, rule, message, reason))
 }
 
-fn of(check: Check, rule: &str, message: impl Into<String>, fix: impl Into<String>) -> Finding {
-    Finding::new(check, format!("rule/{rule}"), message, fix)
-}
-
 fn not_made(check: Check, rule: &str, message: String, reason: &'static str) -> Finding {
-    of(check, rule, message, "").published("ConditionsNotMade", reason)
+    Finding::of_rule(check, rule, message, "").published("ConditionsNotMade", reason)
 }
 
 pub(crate) fn no_daemon_set(rule: &str, key: &ObjectKey) -> Finding {
@@ -73,106 +76,37 @@ pub(crate) fn no_daemon_set(rule: &str, key: &ObjectKey) -> Finding {
     not_made(Check::NO_SUCH_DAEMON_SET, rule, message, "NoSuchDaemonSet")
 }
 
-pub(super) fn not_served(rule: &str, kind: &str) -> Finding {
-    let message = format!(
-        "this API server has no resource.k8s.io/v1 ResourceSlices (Kubernetes 1.34 has them), so that no node meets {kind}"
-    );
-    not_made(Check::NOBODY, rule, message, "NoSuchKind")
-}
-
 pub(super) fn empty_class(rule: &str, class: &str) -> Finding {
     let message = format!(
         "no DaemonSet is of critical component class '{class}', for which the rule waits: it releases every node on which no \
          labelled pod runs"
     );
     let fix = "label the DaemonSets and their pod templates, or name them by daemonset.nodegate.dev/<namespace>.<name>";
-    let found = of(Check::EMPTY_CLASS, rule, message, fix);
+    let found = Finding::of_rule(Check::EMPTY_CLASS, rule, message, fix);
     found.published(NOTHING_TO_WAIT_FOR, "NoDaemonSetInClass")
 }
 
-/// Where a `DaemonSet` that a rule names runs, of the nodes that the rule selects.
-pub(super) struct Placements<'a> {
-    pub daemon_set: &'a DaemonSet,
-    pub runs_on: usize,
-    pub of: usize,
-    /// How many nodes only a taint that stays keeps it off, and the first such taint.
-    kept_off: usize,
-    taint: Option<&'a Taint>,
+/// A `DaemonSet` that the rule names, and that a taint that stays keeps off some of the selected nodes; the first such taint.
+pub(super) fn kept_off(key: &ObjectKey, taint: &Taint, kept_off: usize, of: usize) -> Finding {
+    let (taint, effect) = (&taint.key, &taint.effect);
+    let message = format!(
+        "DaemonSet {key} does not tolerate the taint {taint}:{effect}: the rule holds nodes with such a taint ({kept_off} of the \
+         {of} selected) until the DaemonSet has a Ready pod there"
+    );
+    let fix = format!(
+        "add to its pod template: tolerations: [{{key: {taint}, operator: Exists}}]; or leave such nodes out of the rule's \
+         nodeSelector"
+    );
+    cannot_start(key, message, &fix)
 }
 
-/// Where these `DaemonSet`s run once the rule, which names them, is in force, whatever pods they have now. Those that do not
-/// tolerate the rule's own taint are left out.
-pub(super) fn placements<'a>(
-    spec: &CompiledSpec,
-    rules: &RuleSet,
-    named: impl Iterator<Item = &'a DaemonSet>,
-    selected: impl Iterator<Item = &'a Node>,
-) -> Vec<Placements<'a>> {
-    let tolerant = named.filter(|daemon_set| tolerates(daemon_set, &spec.taint));
-    let mut placements: Vec<_> = tolerant
-        .map(|daemon_set| Placements {
-            daemon_set,
-            runs_on: 0,
-            of: 0,
-            kept_off: 0,
-            taint: None,
-        })
-        .collect();
-    if placements.is_empty() {
-        return placements;
-    }
-    for node in selected {
-        let staying = staying(spec, rules, node);
-        for it in &mut placements {
-            it.of += 1;
-            match placement(it.daemon_set, node, &staying, || false) {
-                Placement::Meant => it.runs_on += 1,
-                Placement::NotMeant => {}
-                Placement::KeptAway(taint) => {
-                    it.kept_off += 1;
-                    it.taint.get_or_insert(taint);
-                }
-            }
-        }
-    }
-    placements
-}
-
-/// The node's taints that will not go once the rule is in force.
-pub(super) fn staying<'a>(spec: &CompiledSpec, rules: &RuleSet, node: &'a Node) -> Vec<&'a Taint> {
-    let mut staying = rules.staying(node);
-    staying.retain(|taint| !taint.is(&spec.taint.key, spec.effect));
-    staying
-}
-
-impl Placements<'_> {
-    /// That it runs on none of the nodes, or cannot on some.
-    pub(super) fn finding(&self, rule: &str) -> Option<Finding> {
-        let (daemon_set, kept_off, of) = (&self.daemon_set.key, self.kept_off, self.of);
-        let Some(Taint { key, effect, .. }) = self.taint else {
-            return (self.runs_on == 0 && of > 0).then(|| on_no_node(rule, daemon_set, of));
-        };
-        let message = format!(
-            "DaemonSet {daemon_set} does not tolerate the taint {key}:{effect}: the rule holds nodes with such a taint ({kept_off} \
-             of the {of} selected) until the DaemonSet has a Ready pod there"
-        );
-        let fix = format!(
-            "add to its pod template: tolerations: [{{key: {key}, operator: Exists}}]; or leave such nodes out of the rule's \
-             nodeSelector"
-        );
-        let object = format!("daemonset/{daemon_set}");
-        let found = Finding::new(Check::SHUT_OUT, object, message, fix);
-        Some(found.published(SHUT_OUT, TAINT_NOT_TOLERATED))
-    }
-}
-
-fn on_no_node(rule: &str, daemon_set: &ObjectKey, selected: usize) -> Finding {
+pub(super) fn on_no_node(rule: &str, daemon_set: &ObjectKey, selected: usize) -> Finding {
     let message = format!(
         "DaemonSet {daemon_set} runs on 0 of the {} that the rule selects, so that none of them waits for it",
         counted(selected, "node")
     );
     let fix = "check its node selector, its affinity and its tolerations";
-    let found = of(Check::ON_NO_NODE, rule, message, fix);
+    let found = Finding::of_rule(Check::ON_NO_NODE, rule, message, fix);
     found.published(NOTHING_TO_WAIT_FOR, "DaemonSetOnNoNode")
 }
 
@@ -188,9 +122,12 @@ pub(super) fn shut_out(spec: &CompiledSpec, daemon_set: &ObjectKey, is_named: bo
          {waits}"
     );
     let fix = format!("add to its pod template: tolerations: [{{key: {key}, operator: Exists}}]");
-    let object = format!("daemonset/{daemon_set}");
-    let found = Finding::new(Check::SHUT_OUT, object, message, fix);
-    found.published(SHUT_OUT, TAINT_NOT_TOLERATED)
+    cannot_start(daemon_set, message, &fix)
+}
+
+fn cannot_start(daemon_set: &ObjectKey, message: String, fix: &str) -> Finding {
+    let found = Finding::of_daemon_set(Check::SHUT_OUT, daemon_set, message, fix);
+    found.published("DaemonSetsShutOut", "TaintNotTolerated")
 }
 
 /// A `DaemonSet` that the rule names, and that is Ready as soon as its containers run. Nothing is wrong where the rule also waits
@@ -201,7 +138,7 @@ pub(super) fn unprobed(spec: &CompiledSpec, daemon_set: &DaemonSet) -> Option<Fi
         "no container of DaemonSet {key} has a readiness probe (the first is {container}): it counts as Ready once they run; wait \
          for what it provides: csidriver.nodegate.dev/<driver>, resource.nodegate.dev/<resource> or a reporter's condition"
     );
-    let found = Finding::new(Check::UNPROBED, format!("daemonset/{key}"), message, "");
+    let found = Finding::of_daemon_set(Check::UNPROBED, key, message, "");
     (spec.daemon_sets().count() == spec.conditions.len()).then_some(found)
 }
 
@@ -210,8 +147,7 @@ pub(super) fn outside_namespaces(daemon_set: &ObjectKey, class: &str) -> Finding
         "DaemonSet {daemon_set} is labelled as critical, but its namespace is none of class '{class}': it is not waited for"
     );
     let fix = "add the namespace to the class in the configuration file, or take the label off";
-    let object = format!("daemonset/{daemon_set}");
-    let found = Finding::new(Check::OUTSIDE_NAMESPACES, object, message, fix);
+    let found = Finding::of_daemon_set(Check::OUTSIDE_NAMESPACES, daemon_set, message, fix);
     found.published("DaemonSetsOutsideNamespaces", "NamespaceNotCovered")
 }
 
@@ -235,7 +171,7 @@ pub(crate) fn evicts(rule: &str, spec: &CompiledSpec) -> Option<Finding> {
              NoSchedule or bootstrap-only{limit}"
         ),
     };
-    Some(of(Check::EVICTS, rule, message, ""))
+    Some(Finding::of_rule(Check::EVICTS, rule, message, ""))
 }
 
 /// A heartbeat timeout that is too short for kubelet and Node Problem Detector.
@@ -244,6 +180,6 @@ pub(crate) fn short_heartbeat(rule: &str, timeout: api::Duration) -> Option<Find
         "heartbeatTimeout {timeout} is shorter than kubelet and Node Problem Detector need, which write every 5m: their \
          conditions would count as Unknown in between; use at least 6m for them"
     );
-    let found = of(Check::SHORT_HEARTBEAT, rule, message, "");
+    let found = Finding::of_rule(Check::SHORT_HEARTBEAT, rule, message, "");
     (timeout.as_std() < SHORTEST_HEARTBEAT).then_some(found)
 }

@@ -1,6 +1,5 @@
 //! Deadlocks: components that wait for themselves or each other, and what they may need and no node takes.
 
-use super::input::name;
 use super::of_daemon_sets::late_label;
 use crate::cli::snapshot::{Agent, Snapshot};
 use crate::condition::{can_share_a_node, tolerates};
@@ -43,7 +42,8 @@ fn labellers(snapshot: &Snapshot, rule: &Rule, spec: &CompiledSpec) -> Vec<Findi
                 rule.name, waits.name
             );
             let fix = format!("spec.template.spec.tolerations: [{{key: {key}, operator: Exists}}]");
-            found.push(Finding::new(Check::DEADLOCK, name(agent), what, fix));
+            let key = &daemon_set.key;
+            found.push(Finding::of_daemon_set(Check::DEADLOCK, key, what, &fix));
         }
     }
     found
@@ -82,6 +82,5 @@ fn each_other(
          {two}, which does not tolerate {its_taint}: on a node that both hold, neither is ever met"
     );
     let fix = "let both DaemonSets tolerate both taints";
-    let object = format!("rule/{}", rule.name);
-    Some(Finding::new(Check::DEADLOCK, object, what, fix))
+    Some(Finding::of_rule(Check::DEADLOCK, &rule.name, what, fix))
 }

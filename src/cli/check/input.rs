@@ -45,8 +45,3 @@ pub(crate) fn waits_for(spec: &CompiledSpec, agent: &Agent, snapshot: &Snapshot)
                 && class.has(daemon_set)
         })
 }
-
-/// The name of a `DaemonSet` in findings.
-pub(super) fn name(agent: &Agent) -> String {
-    format!("daemonset/{}", agent.daemon_set.key)
-}

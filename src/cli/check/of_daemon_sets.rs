@@ -1,9 +1,8 @@
 //! Faults of the `DaemonSet`s that nodes wait for.
 
-use super::input::name;
 use crate::cli::snapshot::{Agent, Snapshot};
 use crate::finding::{Check, Finding};
-use crate::selector::Operator;
+use crate::selector::{Operator, Requirement};
 
 /// Components that label nodes after they have joined: the prefix of the labels, who they are, and parts of their images' names.
 const LABELLERS: [(&str, &str, &[&str]); 4] = [
@@ -28,9 +27,8 @@ const LABELLERS: [(&str, &str, &[&str]); 4] = [
 pub(super) fn findings(snapshot: &Snapshot) -> Vec<Finding> {
     let labels = snapshot.manifests.daemon_sets.iter();
     let labels = labels.flat_map(|agent| labels_apart(snapshot, agent));
-    let waited_for = snapshot
-        .usable()
-        .flat_map(|(_, spec)| snapshot.waited_for(spec));
+    let usable = snapshot.usable();
+    let waited_for = usable.flat_map(|(_, spec)| snapshot.waited_for(spec));
     labels.chain(waited_for.filter_map(late)).collect()
 }
 
@@ -56,8 +54,8 @@ fn labels_apart(snapshot: &Snapshot, agent: &Agent) -> Vec<Finding> {
             class.name, class.selector
         );
         let fix = format!("add it to {missing} too, or remove it");
-        let finding = Finding::new(Check::LABEL_ON_ONE_PLACE, name(agent), what, fix);
-        found.push(finding);
+        let (check, key) = (Check::LABEL_ON_ONE_PLACE, &agent.daemon_set.key);
+        found.push(Finding::of_daemon_set(check, key, what, &fix));
     }
     found
 }
@@ -66,20 +64,21 @@ fn labels_apart(snapshot: &Snapshot, agent: &Agent) -> Vec<Finding> {
 pub(super) fn late_label(agent: &Agent) -> Option<(&str, &'static str, &'static [&'static str])> {
     let daemon_set = &agent.daemon_set;
     let terms = daemon_set.node_affinity.iter().flatten();
-    let in_terms = terms.flat_map(|term| &term.labels);
-    let in_terms =
-        in_terms.filter(|it| !matches!(it.operator, Operator::NotIn(_) | Operator::DoesNotExist));
+    let in_terms = terms.flat_map(|term| &term.labels).filter(|it| needs_label(it));
     let in_terms = in_terms.map(|requirement| requirement.key.as_str());
-    let mut keys = daemon_set
-        .node_selector
-        .keys()
-        .map(String::as_str)
-        .chain(in_terms);
+    let selected = daemon_set.node_selector.keys().map(String::as_str);
+    let mut keys = selected.chain(in_terms);
     keys.find_map(|key| {
         let mut labellers = LABELLERS.iter();
         let (_, who, images) = labellers.find(|(prefix, ..)| key.starts_with(prefix))?;
         Some((key, *who, *images))
     })
+}
+
+/// Whether a requirement is met only by nodes that have its label.
+pub(super) fn needs_label(requirement: &Requirement) -> bool {
+    let operator = &requirement.operator;
+    !matches!(operator, Operator::NotIn(_) | Operator::DoesNotExist)
 }
 
 /// A critical `DaemonSet` that does not match a new node until another component labels it.
@@ -91,5 +90,6 @@ fn late(agent: &Agent) -> Option<Finding> {
     );
     let fix = "select nodes by a label that they join with (of the node group or NodePool), or wait for what it provides, \
                  such as resource.nodegate.dev/<resource>";
-    Some(Finding::new(Check::LATE_LABEL, name(agent), what, fix))
+    let key = &agent.daemon_set.key;
+    Some(Finding::of_daemon_set(Check::LATE_LABEL, key, what, fix))
 }

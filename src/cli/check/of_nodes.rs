@@ -3,6 +3,7 @@
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::Taint;
 
+use super::of_daemon_sets::needs_label;
 use crate::api::TaintEffect;
 use crate::cli::snapshot::{PoolManifest, Snapshot, arguments, image};
 use crate::cli::status::{StrayTaint, stray_taints};
@@ -41,16 +42,12 @@ pub(super) fn findings(snapshot: &Snapshot) -> Vec<Finding> {
 }
 
 fn stray_taint(stray: &StrayTaint) -> Finding {
-    let StrayTaint {
-        taint,
-        why,
-        nodes,
-        example,
-    } = stray;
-    let others = match nodes - 1 {
+    let (taint, example) = (&stray.taint, &stray.example);
+    let others = match stray.nodes - 1 {
         0 => String::new(),
         more => format!(" (and {})", counted(more, "other node")),
     };
+    let why = &stray.why;
     let what = format!("its taint {taint}{others} is removed by no rule: {why}");
     let fix = format!(
         "correct what gives nodes this taint (kubelet --register-with-taints), or the rule; \
@@ -136,12 +133,9 @@ fn makes_nodes_for(pool: &PoolManifest, spec: &CompiledSpec) -> bool {
     let of_pool: Vec<Requirement> = labels.chain(required).collect();
     let wanted = spec.selector.requirements();
     let is_known = |requirement: &Requirement| {
-        let needs_it = !matches!(
-            requirement.operator,
-            Operator::NotIn(_) | Operator::DoesNotExist
-        );
-        let is_there = of_pool.iter().any(|it| it.key == requirement.key);
-        !needs_it || is_there || COMMON.iter().any(|part| requirement.key.contains(part))
+        let key = &requirement.key;
+        let is_there = of_pool.iter().any(|it| it.key == *key);
+        is_there || !needs_label(requirement) || COMMON.iter().any(|part| key.contains(part))
     };
     wanted.iter().all(is_known) && overlap(wanted, &of_pool)
 }

@@ -27,17 +27,14 @@ pub(super) fn findings(snapshot: &Snapshot) -> Vec<Finding> {
     found
 }
 
-fn of(check: Check, rule: &Rule, what: impl Into<String>, fix: &str) -> Finding {
-    Finding::new(check, format!("rule/{}", rule.name), what, fix)
-}
-
 fn rejected(rule: &Rule) -> Option<Finding> {
+    let (name, why) = (&rule.name, rule.trouble()?);
     let fix = if rule.pruned {
         "kubectl apply --server-side --force-conflicts -k config/crd, and apply the rule again"
     } else {
         "correct the field; until then the rule has no effect"
     };
-    Some(of(Check::REJECTED, rule, rule.trouble()?, fix))
+    Some(Finding::of_rule(Check::REJECTED, name, why, fix))
 }
 
 /// That the controller cannot apply the rule to some nodes, as its status says.
@@ -48,7 +45,7 @@ fn failing(snapshot: &Snapshot, rule: &Rule) -> Option<Finding> {
     let (node, why) = (&failed.node_name, failed.message.as_deref());
     let why = why.unwrap_or_default();
     let what = format!("it cannot be applied to some nodes, such as node/{node}: {why}");
-    Some(of(Check::FAILING, rule, what, FIX))
+    Some(Finding::of_rule(Check::FAILING, &rule.name, what, FIX))
 }
 
 fn conflicts<'a>(snapshot: &'a Snapshot, rule: &'a Rule) -> impl Iterator<Item = Finding> {
@@ -57,7 +54,7 @@ fn conflicts<'a>(snapshot: &'a Snapshot, rule: &'a Rule) -> impl Iterator<Item =
     let earlier = snapshot.usable();
     let earlier = earlier.take_while(|(other, _)| other.name != rule.name);
     let conflicts = earlier.filter_map(|(other, _)| rule.conflict_with(other));
-    conflicts.map(|conflict| of(Check::CONFLICT, rule, conflict.to_string(), FIX))
+    conflicts.map(|it| Finding::of_rule(Check::CONFLICT, &rule.name, it.to_string(), FIX))
 }
 
 /// What is wrong with the spec, and with what stands behind its conditions.
@@ -77,14 +74,11 @@ fn of_waits(snapshot: &Snapshot, rule: &Rule, spec: &CompiledSpec) -> Vec<Findin
         found.retain(|it| it.id != Check::EMPTY_CLASS.id);
     }
     found.extend(evicts(&rule.name, spec));
-    let elsewhere = [Check::NO_SUCH_DAEMON_SET.id, Check::NOBODY.id];
+    // What is not among files may be elsewhere.
     let is_made = |it: &RequiredCondition| it.source != Source::Nobody;
-    for finding in &mut found {
-        // What is not among files may be elsewhere.
-        if snapshot.manifests.are_files
-            && elsewhere.contains(&finding.id)
-            && spec.conditions.iter().all(is_made)
-        {
+    if snapshot.manifests.are_files && spec.conditions.iter().all(is_made) {
+        let elsewhere = [Check::NO_SUCH_DAEMON_SET.id, Check::NOBODY.id];
+        for finding in found.iter_mut().filter(|it| elsewhere.contains(&it.id)) {
             finding.severity = Severity::Warning;
         }
     }
@@ -101,7 +95,7 @@ fn scheduler_waits(snapshot: &Snapshot, rule: &Rule, spec: &CompiledSpec) -> Vec
                 "the scheduler itself keeps pods with volumes of {driver} off nodes without that driver (its CSIDriver has \
                  preventPodSchedulingIfMissing): what the rule adds is that all other pods wait, too"
             );
-            Some(of(Check::SCHEDULER_WAITS, rule, what, FIX))
+            Some(Finding::of_rule(Check::SCHEDULER_WAITS, &rule.name, what, FIX))
         }
         _ => None,
     });
@@ -127,7 +121,7 @@ fn heartbeat(snapshot: &Snapshot, rule: &Rule, spec: &CompiledSpec) -> Vec<Findi
             "heartbeatTimeout {timeout} is not longer than the heartbeat period of the reporter of '{kind}', {beat}: the \
              condition would count as Unknown in between"
         );
-        (timeout <= beat).then(|| of(Check::SHORT_HEARTBEAT, rule, what, FIX))
+        (timeout <= beat).then(|| Finding::of_rule(Check::SHORT_HEARTBEAT, &rule.name, what, FIX))
     });
     found.collect()
 }

@@ -62,7 +62,7 @@ pub(super) async fn kept_out(
             let fix = format!(
                 "if what the rule waits for needs one of these, let it tolerate the taint: tolerations: [{{key: {key}, operator: Exists}}]"
             );
-            let finding = Finding::new(Check::DEADLOCK, format!("rule/{}", rule.name), what, fix);
+            let finding = Finding::of_rule(Check::DEADLOCK, &rule.name, what, &fix);
             found.insert(rule.name.clone(), finding);
         }
     }
