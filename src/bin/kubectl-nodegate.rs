@@ -3,6 +3,8 @@
 use std::path::Path;
 use std::process::ExitCode;
 
+use tokio::runtime;
+
 fn main() -> ExitCode {
     let mut words: Vec<_> = std::env::args_os().collect();
     let program = words.first().map(Path::new);
@@ -10,5 +12,6 @@ fn main() -> ExitCode {
     if program.and_then(Path::file_stem) == Some("kubectl_complete-nodegate".as_ref()) {
         words.splice(1..1, ["__complete".into(), "--for-kubectl".into()]);
     }
-    nodegate::process::main(words, nodegate::cli::run)
+    let thread = runtime::Builder::new_current_thread();
+    nodegate::process::main(words, thread, nodegate::cli::run)
 }

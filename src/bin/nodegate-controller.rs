@@ -8,29 +8,25 @@ use nodegate::process;
 use tokio::runtime;
 
 fn main() -> ExitCode {
-    process::main(
-        std::env::args_os().map(two_dashes),
-        |args: ControllerArgs| {
-            args.log.init();
-            let runtime = runtime::Builder::new_multi_thread().enable_all().build()?;
-            runtime.block_on(controller::run(args))?;
-            Ok(ExitCode::SUCCESS)
-        },
-    )
+    let words = std::env::args_os().map(two_dashes);
+    let threads = runtime::Builder::new_multi_thread();
+    process::main(words, threads, async |args: ControllerArgs| {
+        args.log.init();
+        controller::run(args).await?;
+        Ok(ExitCode::SUCCESS)
+    })
 }
 
 /// Gives a flag two dashes: Go's flag package, which the Node Readiness Controller uses, also accepts one (`-leader-elect`).
 fn two_dashes(word: OsString) -> OsString {
-    let name = word.to_str().and_then(|text| text.strip_prefix('-'));
-    let is_long = name.is_some_and(|name| {
-        name.len() > 1 && name.starts_with(|first: char| first.is_ascii_alphabetic())
-    });
-    if is_long {
-        let mut flag = OsString::from("-");
-        flag.push(word);
-        return flag;
+    match word.to_str().map(str::as_bytes) {
+        Some([b'-', first, _, ..]) if first.is_ascii_alphabetic() => {
+            let mut flag = OsString::from("-");
+            flag.push(word);
+            flag
+        }
+        _ => word,
     }
-    word
 }
 
 #[cfg(test)]

@@ -7,13 +7,11 @@ use nodegate::reporter::{self, ReporterArgs};
 use tokio::runtime;
 
 fn main() -> ExitCode {
-    process::main(std::env::args_os(), |args: ReporterArgs| {
+    // One thread: the reporter runs on every node and mostly sleeps.
+    let thread = runtime::Builder::new_current_thread();
+    process::main(std::env::args_os(), thread, async |args: ReporterArgs| {
         args.log.init();
-        // One thread: the reporter runs on every node and mostly sleeps.
-        let runtime = runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()?;
-        runtime.block_on(reporter::run(args))?;
+        reporter::run(args).await?;
         Ok(ExitCode::SUCCESS)
     })
 }

@@ -30,87 +30,22 @@ pub struct Plugin {
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
     /// Explain why a node is held, what a rule does, why a pod waits
-    Explain {
-        /// What to explain: node/NAME or just NAME, rule/NAME, pod/NAME or ds/NAME
-        #[arg(value_name = "KIND/NAME")]
-        target: String,
-        /// The name, if it does not follow the kind with a slash
-        #[arg(value_name = "NAME")]
-        name: Option<String>,
-        /// The namespace of a pod or `DaemonSet`; by default the context's
-        #[arg(short, long, value_name = "NAMESPACE")]
-        namespace: Option<String>,
-        #[command(flatten)]
-        common: CommonArgs,
-    },
+    Explain(ExplainArgs),
     /// Show the cluster on one screen: rules, held nodes, the controller
-    Status {
-        /// Wait until no node is held
-        #[arg(long, conflicts_with = "from")]
-        wait: bool,
-        /// Follow it: redrawn on a terminal, and elsewhere a line for each change
-        #[arg(short = 'w', long, conflicts_with_all = ["wait", "from"])]
-        watch: bool,
-        /// How long to wait at most, for example 90s or 10m
-        #[arg(
-            long,
-            value_name = "DURATION",
-            requires = "wait",
-            default_value = "10m"
-        )]
-        timeout: Duration,
-        #[command(flatten)]
-        common: CommonArgs,
-    },
+    Status(StatusArgs),
     /// Show what rules would do here, before they are applied
-    Preview {
-        /// Files with rules (YAML or JSON); `-` is standard input
-        #[arg(value_name = "FILE", required_unless_present = "filename")]
-        files: Vec<PathBuf>,
-        /// The same as a flag
-        #[arg(short, long, value_name = "FILE")]
-        filename: Vec<PathBuf>,
-        #[command(flatten)]
-        common: CommonArgs,
-    },
+    Preview(PreviewArgs),
     /// Write a folder from which all commands answer, with --from
     ///
     /// No Secret is read, and of pods neither environment nor arguments nor volumes are kept. Messages are kept: those of events
     /// of the whole cluster, of conditions, and of containers that have ended. Only you can read the files.
-    Dump {
-        /// The folder; it must be empty or not exist
-        #[arg(value_name = "DIR")]
-        folder: PathBuf,
-        /// Leave out the messages of events, conditions and containers
-        #[arg(long)]
-        redact: bool,
-        #[command(flatten)]
-        common: CommonArgs,
-    },
+    Dump(DumpArgs),
     /// Write one self-contained HTML page to send to others
-    Report {
-        /// The file
-        #[arg(long, value_name = "FILE", default_value = "report.html")]
-        output_file: PathBuf,
-        #[command(flatten)]
-        access: AccessArgs,
-    },
+    Report(ReportArgs),
     /// Check installation, rules and cluster, or files not applied yet
-    Check {
-        /// Check the YAML in these files or folders instead of a cluster
-        #[arg(value_name = "PATH", conflicts_with_all = ["from", "context", "kubeconfig"])]
-        files: Vec<PathBuf>,
-        /// The same as a flag
-        #[arg(short, long, value_name = "PATH", conflicts_with_all = ["from", "context", "kubeconfig"])]
-        filename: Vec<PathBuf>,
-        #[command(flatten)]
-        common: CommonArgs,
-    },
+    Check(CheckArgs),
     /// Write rules for what runs here, as dry runs that can be applied
-    Suggest {
-        #[command(flatten)]
-        common: CommonArgs,
-    },
+    Suggest(CommonArgs),
     /// Show the version of this client
     Version,
     /// Print a script that completes commands and names
@@ -128,6 +63,86 @@ pub(super) enum Command {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         words: Vec<String>,
     },
+}
+
+#[derive(Debug, Args)]
+pub(super) struct ExplainArgs {
+    /// What to explain: node/NAME or just NAME, rule/NAME, pod/NAME or ds/NAME
+    #[arg(value_name = "KIND/NAME")]
+    pub target: String,
+    /// The name, if it does not follow the kind with a slash
+    #[arg(value_name = "NAME")]
+    pub name: Option<String>,
+    /// The namespace of a pod or `DaemonSet`; by default the context's
+    #[arg(short, long, value_name = "NAMESPACE")]
+    pub namespace: Option<String>,
+    #[command(flatten)]
+    pub common: CommonArgs,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct StatusArgs {
+    /// Wait until no node is held
+    #[arg(long, conflicts_with = "from")]
+    pub wait: bool,
+    /// Follow it: redrawn on a terminal, and elsewhere a line for each change
+    #[arg(short = 'w', long, conflicts_with_all = ["wait", "from"])]
+    pub watch: bool,
+    /// How long to wait at most, for example 90s or 10m
+    #[arg(
+        long,
+        value_name = "DURATION",
+        requires = "wait",
+        default_value = "10m"
+    )]
+    pub timeout: Duration,
+    #[command(flatten)]
+    pub common: CommonArgs,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct PreviewArgs {
+    /// Files with rules (YAML or JSON); `-` is standard input
+    #[arg(value_name = "FILE", required_unless_present = "filename")]
+    pub files: Vec<PathBuf>,
+    /// The same as a flag
+    #[arg(short, long, value_name = "FILE")]
+    pub filename: Vec<PathBuf>,
+    #[command(flatten)]
+    pub common: CommonArgs,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct DumpArgs {
+    /// The folder; it must be empty or not exist
+    #[arg(value_name = "DIR")]
+    pub folder: PathBuf,
+    /// Leave out the messages of events, conditions and containers
+    #[arg(long)]
+    pub redact: bool,
+    #[command(flatten)]
+    pub common: CommonArgs,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct ReportArgs {
+    /// The file
+    #[arg(long, value_name = "FILE", default_value = "report.html")]
+    pub output_file: PathBuf,
+    #[command(flatten)]
+    pub access: AccessArgs,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct CheckArgs {
+    /// Check the YAML in these files or folders instead of a cluster
+    #[arg(value_name = "PATH", conflicts_with_all = ["from", "context", "kubeconfig"])]
+    pub files: Vec<PathBuf>,
+    /// The same as a flag
+    #[arg(short, long, value_name = "PATH", conflicts_with_all = ["from", "context", "kubeconfig"])]
+    pub filename: Vec<PathBuf>,
+    #[command(flatten)]
+    pub common: CommonArgs,
 }
 
 /// Where the answer comes from.
@@ -184,21 +199,22 @@ pub(super) enum Output {
 }
 
 /// The kinds of what can be explained, and their names; completion offers the first.
-pub(super) const EXPLAINED: [(ResourceKind, &[&str]); 4] = [
-    (ResourceKind::DaemonSets, &["ds", "daemonset", "daemonsets"]),
-    (ResourceKind::Nodes, &["node", "nodes", "no"]),
-    (ResourceKind::Pods, &["pod", "pods", "po"]),
+pub(super) const EXPLAINED: [(ResourceKind, &str); 4] = [
+    (ResourceKind::DaemonSets, "ds daemonset daemonsets"),
+    (ResourceKind::Nodes, "node nodes no"),
+    (ResourceKind::Pods, "pod pods po"),
     (
         ResourceKind::Rules,
-        &[
-            "rule",
-            "rules",
-            "nrr",
-            "nodereadinessrule",
-            "nodereadinessrules",
-        ],
+        "rule rules nrr nodereadinessrule nodereadinessrules",
     ),
 ];
+
+/// The kind that can be explained and has this name.
+pub(super) fn explained_kind(name: &str) -> Option<ResourceKind> {
+    let mut kinds = EXPLAINED.into_iter();
+    let found = kinds.find(|(_, names)| names.split(' ').any(|it| it == name));
+    found.map(|(kind, _)| kind)
+}
 
 /// Parses `KIND/NAME`, the kind and the name as two words, or the name of a node.
 pub(super) fn explained(
@@ -211,17 +227,14 @@ pub(super) fn explained(
             return Err(UsageError(why));
         }
         (None, Some(name)) => Some((word, name)),
+        (None, None) if explained_kind(word).is_none() => Some(("node", word)),
         (parts, None) => parts,
     };
-    let mut kinds = EXPLAINED.iter().flat_map(|(_, names)| *names);
-    let parts = parts.or_else(|| (!kinds.any(|kind| *kind == word)).then_some(("node", word)));
     let Some((kind, name)) = parts.filter(|(_, name)| !name.is_empty()) else {
         let why = "write what it is and its name, such as node/worker-1, or node worker-1";
         return Err(UsageError(why.into()));
     };
-    let mut known = EXPLAINED.into_iter();
-    let known = known.find(|(_, names)| names.contains(&kind));
-    let (kind, _) = known.ok_or_else(|| {
+    let kind = explained_kind(kind).ok_or_else(|| {
         UsageError(format!(
             "{kind:?} cannot be explained; node/NAME, rule/NAME, pod/NAME and ds/NAME can"
         ))

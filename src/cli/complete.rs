@@ -3,7 +3,7 @@
 
 use clap::{Arg, Command, ValueEnum};
 
-use super::command::EXPLAINED;
+use super::command::{EXPLAINED, explained_kind};
 use crate::cluster::ResourceKind;
 
 /// What may come next; only what begins as the last word does is offered.
@@ -39,29 +39,25 @@ pub(super) fn next(root: &Command, words: &[String]) -> Completion {
         let names = flags.filter_map(|it| Some(format!("--{}", it.get_long()?)));
         return Completion::Words(names.collect());
     }
-    let kinds = if command.get_name() == "explain" {
-        &EXPLAINED[..]
-    } else {
-        &[]
-    };
+    let explains = command.get_name() == "explain";
     // The name follows its kind with a slash, or as a word of its own.
     let (word, before) = match begun.split_once('/') {
         Some((word, _)) => (word, format!("{word}/")),
         None => (before, String::new()),
     };
-    if let Some((kind, _)) = kinds.iter().find(|(_, names)| names.contains(&word)) {
+    if let Some(kind) = explained_kind(word).filter(|_| explains) {
         return Completion::Name {
-            kind: *kind,
+            kind,
             before,
             namespace: value_of(words, &["-n", "--namespace"]),
         };
     }
-    let kinds = kinds.iter().map(|(_, names)| format!("{}/", names[0]));
+    let kinds = EXPLAINED.iter().filter(|_| explains);
+    let kinds = kinds.filter_map(|(_, names)| Some(format!("{}/", names.split(' ').next()?)));
     let values = command.get_positionals().flat_map(values);
     Completion::Words(kinds.chain(values).collect())
 }
 
-/// The value of one of these flags among the words.
 pub(super) fn value_of(words: &[String], flags: &[&str]) -> Option<String> {
     let mut pairs = words.iter().zip(words.iter().skip(1));
     let after = pairs.find(|(flag, _)| flags.contains(&flag.as_str()));

@@ -5,17 +5,18 @@ mod follow;
 mod help;
 
 use std::io::{self, IsTerminal};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use futures::future::join_all;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Event;
-use tokio::runtime;
 
 use super::check::{check, installation};
-use super::command::{AccessArgs, Command, CommonArgs, Output, Plugin, explained};
+use super::command::{
+    AccessArgs, Command, CommonArgs, ExplainArgs, Output, Plugin, PreviewArgs, explained,
+};
 use super::complete::script;
 use super::dump::dump;
 use super::explain::{explain_daemon_set, explain_node, explain_pod, explain_rule};
@@ -43,29 +44,22 @@ const PATIENCE: Duration = Duration::from_secs(1);
 ///
 /// # Errors
 /// When there is no answer, or only a part of one, or it cannot be written.
-pub fn run(Plugin { command }: Plugin) -> anyhow::Result<ExitCode> {
-    let runtime = runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()?;
-    runtime.block_on(async {
-        // These say themselves what they do.
-        let goes_on = matches!(
-            command,
-            Command::Status { watch: true, .. }
-                | Command::Status { wait: true, .. }
-                | Command::Complete { .. }
-        );
-        let shows = io::stderr().is_terminal() && !goes_on;
-        let answering = answer(command);
-        tokio::pin!(answering);
-        tokio::select! {
-            answered = &mut answering => return answered,
-            () = tokio::time::sleep(PATIENCE), if shows => eprint!("reading the cluster..."),
-        }
-        let answered = answering.await;
-        eprint!("\r\u{1b}[K");
-        answered
-    })
+pub async fn run(Plugin { command }: Plugin) -> anyhow::Result<ExitCode> {
+    // These say themselves what they do.
+    let goes_on = match &command {
+        Command::Status(args) => args.watch || args.wait,
+        command => matches!(command, Command::Complete { .. }),
+    };
+    let shows = io::stderr().is_terminal() && !goes_on;
+    let answering = answer(command);
+    tokio::pin!(answering);
+    tokio::select! {
+        answered = &mut answering => return answered,
+        () = tokio::time::sleep(PATIENCE), if shows => eprint!("reading the cluster..."),
+    }
+    let answered = answering.await;
+    eprint!("\r\u{1b}[K");
+    answered
 }
 
 async fn answer(command: Command) -> anyhow::Result<ExitCode> {
@@ -75,72 +69,37 @@ async fn answer(command: Command) -> anyhow::Result<ExitCode> {
             Ok(ExitCode::SUCCESS)
         }
         Command::Complete { for_kubectl, words } => help::complete(&words, for_kubectl).await,
-        Command::Explain {
-            target,
-            name,
-            namespace,
-            common,
-        } => {
-            let (kind, name) = explained(&target, name.as_deref())?;
-            explain(kind, &name, namespace, &common).await
+        Command::Explain(args) => explain(args).await,
+        Command::Status(args) if args.watch => follow::run(&args.common).await,
+        Command::Status(args) if args.wait => wait(args.timeout, &args.common).await,
+        Command::Status(args) => {
+            let (_, read) = opened(&args.common.access, &Wanted::status()).await?;
+            say(&status(&read), &args.common, read.at)
         }
-        Command::Status {
-            watch: true,
-            common,
-            ..
-        } => follow::run(&common).await,
-        Command::Status {
-            wait: true,
-            timeout,
-            common,
-            ..
-        } => wait(timeout, &common).await,
-        Command::Status { common, .. } => {
-            let (_, read) = opened(&common.access, &Wanted::status()).await?;
-            say(&status(&read), &common, read.at)
+        Command::Preview(args) => preview_files(&args).await,
+        Command::Dump(args) => {
+            let (source, read) = opened(&args.common.access, &Wanted::outline(&[])).await?;
+            let dumped = dump(&source, &read, &args.folder, args.redact).await?;
+            say(&dumped, &args.common, read.at)
         }
-        Command::Preview {
-            mut files,
-            filename,
-            common,
-        } => {
-            files.extend(filename);
-            preview_files(&files, &common).await
-        }
-        Command::Dump {
-            folder,
-            redact,
-            common,
-        } => {
-            let (source, read) = opened(&common.access, &Wanted::outline(&[])).await?;
-            let dumped = dump(&source, &read, &folder, redact).await?;
-            say(&dumped, &common, read.at)
-        }
-        Command::Report {
-            output_file,
-            access,
-        } => reported(&output_file, &access).await,
-        Command::Check {
-            mut files,
-            filename,
-            common,
-        } => {
-            files.extend(filename);
+        Command::Report(args) => reported(&args.output_file, &args.access).await,
+        Command::Check(args) => {
+            let (files, access) = ([args.files, args.filename].concat(), &args.common.access);
             let source = if files.is_empty() {
-                source(&common.access).await?
+                source(access).await?
             } else {
                 ObjectSource::Memory(manifests(&files)?)
             };
-            let read = read(&source, &common.access, &Wanted::checkup()).await?;
+            let read = read(&source, access, &Wanted::checkup()).await?;
             let parts = Box::pin(installation(&source, &read)).await;
-            say(&check(parts, &read), &common, read.at)
+            say(&check(parts, &read), &args.common, read.at)
         }
         Command::Version => {
             let version = env!("CARGO_PKG_VERSION");
             write(&format!("kubectl nodegate {version}\n"))?;
             Ok(ExitCode::SUCCESS)
         }
-        Command::Suggest { common } => {
+        Command::Suggest(common) => {
             let wanted = Wanted::outline(&[ResourceKind::DaemonSets, ResourceKind::CsiDrivers]);
             let (_, read) = opened(&common.access, &wanted).await?;
             // A suggestion beside rules that were not seen could overwrite one.
@@ -175,27 +134,21 @@ async fn reported(file: &Path, access: &AccessArgs) -> anyhow::Result<ExitCode> 
     Ok(ExitCode::SUCCESS)
 }
 
-async fn explain(
-    kind: ResourceKind,
-    name: &str,
-    namespace: Option<String>,
-    common: &CommonArgs,
-) -> anyhow::Result<ExitCode> {
+async fn explain(args: ExplainArgs) -> anyhow::Result<ExitCode> {
+    let (kind, name) = explained(&args.target, args.name.as_deref())?;
+    let (name, common) = (name.as_str(), &args.common);
     let source = source(&common.access).await?;
     let read = async |wanted: Wanted| read(&source, &common.access, &wanted).await;
+    let namespace = args.namespace;
     let own = namespace.unwrap_or_else(|| source.namespace().to_owned());
     let within = kind.is_namespaced().then_some(own.as_str());
+    let is_among = |names: Vec<String>| names.into_iter().any(|it| it == name);
     let said = match kind {
         ResourceKind::Rules => {
             let read = read(Wanted::default()).await?;
             explain_rule(&read, name).map(|it| say(&it, common, read.at))
         }
-        ResourceKind::DaemonSets
-            if names(&source, kind, within)
-                .await
-                .iter()
-                .any(|it| it == name) =>
-        {
+        ResourceKind::DaemonSets if is_among(names(&source, kind, within).await) => {
             let read = read(Wanted::default()).await?;
             let key = ObjectKey::new(own.as_str(), name);
             Some(say(&explain_daemon_set(&read, &key), common, read.at))
@@ -223,11 +176,12 @@ async fn explain(
     }
 }
 
-async fn preview_files(files: &[PathBuf], common: &CommonArgs) -> anyhow::Result<ExitCode> {
-    let files = files.iter().map(|path| file(path));
+async fn preview_files(args: &PreviewArgs) -> anyhow::Result<ExitCode> {
+    let files = args.files.iter().chain(&args.filename);
+    let files = files.map(|path| file(path));
     let files: Vec<(String, String)> = files.collect::<Result<_, _>>()?;
     let written = preview::rules(&files).map_err(CliError::Input)?;
-    let (source, read) = opened(&common.access, &Wanted::default()).await?;
+    let (source, read) = opened(&args.common.access, &Wanted::default()).await?;
     let (at, before) = (read.at, rows(&read));
     let rules = written.iter();
     let rules = rules.map(|it| it.applied(read.rule(&it.name), at));
@@ -240,7 +194,7 @@ async fn preview_files(files: &[PathBuf], common: &CommonArgs) -> anyhow::Result
     let answers = join_all(answers).await;
     let after = with_rules(&source, read, rules).await?;
     let preview = preview::preview(&before, &after, &written, &answers);
-    say(&preview, common, at)
+    say(&preview, &args.common, at)
 }
 
 /// The name and text of a file, or of standard input.

@@ -3,7 +3,9 @@
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::builder::{Resettable, StyledStr};
+use clap::{Command, Parser};
+use tokio::runtime;
 
 use crate::cluster::with_causes;
 use crate::text::printable_lines;
@@ -16,10 +18,11 @@ const USAGE: u8 = 64;
 #[error("{0}")]
 pub(crate) struct UsageError(pub String);
 
-/// Parses these words, runs what they ask for, and prints what went wrong.
-pub fn main<P: Parser>(
+/// Parses these words, runs what they ask for on such a runtime, and prints what went wrong.
+pub fn main<P: Parser, R: Future<Output = anyhow::Result<ExitCode>>>(
     words: impl IntoIterator<Item = OsString>,
-    run: impl FnOnce(P) -> anyhow::Result<ExitCode>,
+    mut runtime: runtime::Builder,
+    run: impl FnOnce(P) -> R,
 ) -> ExitCode {
     let matches = plain(P::command()).try_get_matches_from(words);
     let parsed = matches.and_then(|matches| P::from_arg_matches(&matches));
@@ -35,7 +38,9 @@ pub fn main<P: Parser>(
             };
         }
     };
-    run(parsed).unwrap_or_else(|error| {
+    let runtime = runtime.enable_all().build().map_err(anyhow::Error::from);
+    let ended = runtime.and_then(|runtime| runtime.block_on(run(parsed)));
+    ended.unwrap_or_else(|error| {
         let text = with_causes(error.as_ref());
         eprintln!("error: {}", printable_lines(&text));
         if error.is::<UsageError>() {
@@ -47,22 +52,16 @@ pub fn main<P: Parser>(
 }
 
 /// The command with help text for terminals: rustdoc's backticks around names are removed.
-fn plain(mut command: clap::Command) -> clap::Command {
-    let text = |styled: &clap::builder::StyledStr| styled.to_string().replace('`', "");
-    if let Some(about) = command.get_about().map(text) {
-        command = command.about(about);
-    }
-    if let Some(about) = command.get_long_about().map(text) {
-        command = command.long_about(about);
-    }
-    let command = command.mut_args(|mut argument| {
-        if let Some(help) = argument.get_help().map(text) {
-            argument = argument.help(help);
-        }
-        if let Some(help) = argument.get_long_help().map(text) {
-            argument = argument.long_help(help);
-        }
-        argument
+fn plain(command: Command) -> Command {
+    let text = |styled: &StyledStr| StyledStr::from(styled.to_string().replace('`', ""));
+    let text = |styled: Option<&StyledStr>| Resettable::<StyledStr>::from(styled.map(text));
+    let (about, long_about) = (command.get_about(), command.get_long_about());
+    let (about, long_about) = (text(about), text(long_about));
+    let command = command.about(about).long_about(long_about);
+    let command = command.mut_args(|argument| {
+        let (help, long_help) = (argument.get_help(), argument.get_long_help());
+        let (help, long_help) = (text(help), text(long_help));
+        argument.help(help).long_help(long_help)
     });
     let after = command.get_after_help().cloned();
     command.mut_subcommands(|command| {
@@ -84,7 +83,7 @@ mod tests {
 
     #[test]
     fn help_has_no_markup() {
-        fn check(command: &mut clap::Command) {
+        fn check(command: &mut Command) {
             let help = command.render_long_help().to_string();
             assert!(!help.contains('`'), "{help}");
             command.get_subcommands_mut().for_each(check);
