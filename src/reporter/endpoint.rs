@@ -8,6 +8,7 @@ use hyper::Uri;
 /// Every form of an endpoint, for error messages.
 const FORMS: &str = "http://HOST:PORT/PATH, https://HOST:PORT/PATH, tcp://HOST:PORT, grpc://HOST:PORT[/SERVICE], \
                      unix:///SOCKET[:/PATH] or exec:/PROGRAM ARGUMENTS";
+const TCP: &str = "tcp://HOST:PORT";
 const SHELL_CHARACTERS: &[char] = &['"', '\'', '\\', '|', '&', ';', '<', '>', '$', '`', '*'];
 
 /// Something that can be checked. Displayed as it was written.
@@ -48,8 +49,15 @@ impl Endpoint {
                 let uri = address(text, "http[s]://HOST[:PORT][/PATH]", false)?;
                 EndpointCheck::Http { uri, socket: None }
             }
-            "grpc" => grpc(text)?,
-            "tcp" => tcp(text)?,
+            "grpc" => {
+                let (authority, path) = server(text, "grpc://HOST:PORT[/SERVICE]")?;
+                let service = path.trim_start_matches('/').to_owned();
+                EndpointCheck::Grpc { authority, service }
+            }
+            "tcp" => match server(text, TCP)? {
+                (authority, path) if path.len() < 2 => EndpointCheck::Tcp(authority),
+                _ => return Err(not_of(TCP, text)),
+            },
             "unix" => unix(text, rest)?,
             "exec" => command(text, rest)?,
             _ => return Err(unknown()),
@@ -81,25 +89,12 @@ impl fmt::Display for Endpoint {
     }
 }
 
-fn grpc(text: &str) -> Result<EndpointCheck, String> {
-    let form = "grpc://HOST:PORT[/SERVICE]";
+/// The host with its port, and the path, of an address that has no query.
+fn server(text: &str, form: &str) -> Result<(String, String), String> {
     let uri = address(text, form, true)?;
-    if uri.query().is_some() {
-        return Err(not_of(form, text));
-    }
-    Ok(EndpointCheck::Grpc {
-        authority: authority(&uri),
-        service: uri.path().trim_start_matches('/').to_owned(),
-    })
-}
-
-fn tcp(text: &str) -> Result<EndpointCheck, String> {
-    let form = "tcp://HOST:PORT";
-    let uri = address(text, form, true)?;
-    if !matches!(uri.path(), "" | "/") || uri.query().is_some() {
-        return Err(not_of(form, text));
-    }
-    Ok(EndpointCheck::Tcp(authority(&uri)))
+    let authority = uri.authority().filter(|_| uri.query().is_none());
+    let authority = authority.ok_or_else(|| not_of(form, text))?;
+    Ok((authority.to_string(), uri.path().to_owned()))
 }
 
 fn unix(text: &str, rest: &str) -> Result<EndpointCheck, String> {
@@ -162,10 +157,6 @@ fn address(text: &str, form: &str, needs_port: bool) -> Result<Uri, String> {
 
 fn not_of(form: &str, text: &str) -> String {
     format!("is {text:?}, which is no address of the form {form}")
-}
-
-fn authority(uri: &Uri) -> String {
-    uri.authority().map(ToString::to_string).unwrap_or_default()
 }
 
 #[cfg(test)]

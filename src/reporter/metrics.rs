@@ -52,7 +52,8 @@ impl ReporterMetrics {
     }
 
     pub(super) fn checked(&self, finding: CheckFinding, took: Duration) {
-        self.checks.with_label_values(&[finding.label()]).inc();
+        let (.., result) = finding.row();
+        self.checks.with_label_values(&[result]).inc();
         let duration = self.check_duration.with_label_values(&[""; 0]);
         duration.observe(took.as_secs_f64());
     }
@@ -63,9 +64,9 @@ impl ReporterMetrics {
 
     pub(super) fn set_status(&self, condition_type: &str, status: ConditionStatus) {
         for other in [ConditionStatus::True, ConditionStatus::False] {
-            self.status
-                .with_label_values(&[condition_type, other.as_str()])
-                .set(f64::from(other == status));
+            let labels = [condition_type, other.as_str()];
+            let gauge = self.status.with_label_values(&labels);
+            gauge.set(f64::from(other == status));
         }
     }
 }

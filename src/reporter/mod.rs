@@ -25,7 +25,7 @@ use crate::process::told_to_stop;
 use crate::serve::address::{BindAddress, listen};
 use crate::serve::metric::Description;
 use boot::Boot;
-use check::{Checker, command};
+use check::{check, command, tls};
 use metrics::{ERROR, ReporterHealth, ReporterMetrics, SKIPPED, SUCCESS};
 use node::{FoundCondition, ReportedNode, RequestFailure};
 use outcome::CheckOutcome;
@@ -72,7 +72,10 @@ pub fn metric_descriptions() -> Vec<Description> {
 pub async fn run(args: ReporterArgs) -> Result<(), ReporterError> {
     let settings = ReporterSettings::read(&args)?;
     let shutdown = told_to_stop().map_err(ReporterError::Signal)?;
-    let checker = Checker::new(&settings)?;
+    if settings.endpoint.is_tls() {
+        // Without authorities, no check could succeed.
+        tls::connector(&settings.verify)?;
+    }
     let node = ReportedNode::new(&args, &settings).await?;
     let metrics = ReporterMetrics::at_zero();
     let (health, probe) = watch::channel(ReporterHealth::new());
@@ -109,7 +112,7 @@ pub async fn run(args: ReporterArgs) -> Result<(), ReporterError> {
     let stopped = tokio::select! {
         biased;
         () = shutdown => true,
-        () = check_on_and_on(&checker, &settings, &metrics, &health, &sender) => true,
+        () = check_on_and_on(&settings, &metrics, &health, &sender) => true,
         () = reporter.run(outcomes) => false,
     };
     if stopped && settings.once {
@@ -124,7 +127,6 @@ pub async fn run(args: ReporterArgs) -> Result<(), ReporterError> {
 /// The first check runs at once, since a node may be waiting for it. The second one comes early, by this reporter's phase, so
 /// that reporters that start together spread out.
 async fn check_on_and_on(
-    checker: &Checker<'_>,
     settings: &ReporterSettings,
     metrics: &ReporterMetrics,
     health: &watch::Sender<ReporterHealth>,
@@ -132,12 +134,11 @@ async fn check_on_and_on(
 ) {
     command::adopt_orphans();
     let mut next = Instant::now();
-    let mut pause = settings
-        .interval
-        .mul_f64(f64::midpoint(settings.policy.phase, 1.0));
+    let first = f64::midpoint(settings.policy.phase, 1.0);
+    let mut pause = settings.interval.mul_f64(first);
     loop {
         let started = Instant::now();
-        let outcome = checker.check().await;
+        let outcome = check(settings).await;
         command::collect_orphans();
         metrics.checked(outcome.finding, started.elapsed());
         health.send_modify(|health| health.last_check = Instant::now());

@@ -139,10 +139,7 @@ impl ReportedNode {
 
     async fn patch(&self, condition: &Value) -> Result<(), RequestFailure> {
         let patch = Patch::Strategic(patch(condition));
-        let params = PatchParams {
-            field_manager: Some(FIELD_MANAGER.to_owned()),
-            ..PatchParams::default()
-        };
+        let params = PatchParams::apply(FIELD_MANAGER);
         let request = Request::new(NODES).patch_subresource("status", &self.name, &params, &patch);
         let patched = client::write::<IgnoredAny>(&self.client, request);
         self.request(WRITE, patched).await.map(|_| ())
@@ -204,18 +201,16 @@ fn explain(error: kube::Error) -> (String, FailureKind) {
     let is_policy = status.message.contains("ValidatingAdmissionPolicy");
     let page = documentation::page("reporter.md");
     let grant = format!("grant it with `kubectl apply -k config/reporter`, see {page}");
-    let (kind, remedy) = match status.code {
-        401 => (
-            FailureKind::Other,
-            "the API server does not accept these credentials",
-        ),
-        403 if !is_policy => (FailureKind::NotGranted, &*grant),
-        404 => (
-            FailureKind::Other,
-            "is NODE_NAME right? Take it from the downward API: spec.nodeName",
-        ),
-        409 => return (status.message, FailureKind::Conflict),
-        _ => return (status.message, FailureKind::Other),
+    let kind = match status.code {
+        403 if !is_policy => FailureKind::NotGranted,
+        409 => FailureKind::Conflict,
+        _ => FailureKind::Other,
+    };
+    let remedy = match status.code {
+        401 => "the API server does not accept these credentials",
+        403 if !is_policy => &*grant,
+        404 => "is NODE_NAME right? Take it from the downward API: spec.nodeName",
+        _ => return (status.message, kind),
     };
     (format!("{} ({remedy})", status.message), kind)
 }
@@ -246,10 +241,8 @@ fn put(node: &mut Value, condition: &Value) {
     let Some(conditions) = conditions.as_array_mut() else {
         return;
     };
-    let known = conditions
-        .iter_mut()
-        .find(|known| known["type"] == condition["type"]);
-    match known {
+    let mut known = conditions.iter_mut();
+    match known.find(|known| known["type"] == condition["type"]) {
         Some(known) => *known = condition.clone(),
         None => conditions.push(condition.clone()),
     }

@@ -39,27 +39,13 @@ impl CheckFinding {
         }
     }
 
-    pub(super) fn status(self) -> ConditionStatus {
+    /// The status and the reason of the condition, and the result in metrics.
+    pub(super) const fn row(self) -> (ConditionStatus, &'static str, &'static str) {
         match self {
-            Self::Ok => ConditionStatus::True,
-            Self::NotReady | Self::NoAnswer | Self::Broken => ConditionStatus::False,
-        }
-    }
-
-    pub(super) fn reason(self) -> &'static str {
-        match self {
-            Self::Ok => "EndpointOK",
-            Self::NotReady => "EndpointNotReady",
-            Self::NoAnswer => "EndpointConnectionError",
-            Self::Broken => "HealthCheckFailed",
-        }
-    }
-
-    pub(super) fn label(self) -> &'static str {
-        match self {
-            Self::Ok => "healthy",
-            Self::NotReady => "unhealthy",
-            Self::NoAnswer | Self::Broken => "error",
+            Self::Ok => (ConditionStatus::True, "EndpointOK", "healthy"),
+            Self::NotReady => (ConditionStatus::False, "EndpointNotReady", "unhealthy"),
+            Self::NoAnswer => (ConditionStatus::False, "EndpointConnectionError", "error"),
+            Self::Broken => (ConditionStatus::False, "HealthCheckFailed", "error"),
         }
     }
 }

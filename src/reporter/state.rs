@@ -96,7 +96,7 @@ impl ReporterState {
     }
 
     pub(super) fn observe(&mut self, outcome: &CheckOutcome, now: Timestamp) {
-        let status = outcome.finding.status();
+        let (status, reason, _) = outcome.finding.row();
         let good = status == ConditionStatus::True;
         self.streak = match self.streak {
             (was, length) if was == good => (good, length.saturating_add(1)),
@@ -112,7 +112,7 @@ impl ReporterState {
             self.is_checked = true;
             self.current = Some(ReportedCondition {
                 status,
-                reason: outcome.finding.reason().to_owned(),
+                reason: reason.to_owned(),
                 message: outcome.message.clone(),
                 transition,
             });
@@ -160,9 +160,8 @@ impl ReporterState {
     /// the next heartbeat.
     pub(super) fn is_reread_due(&self, now: Instant) -> bool {
         let pause = (self.policy.heartbeat / REREADS).max(MIN_REREAD_PAUSE);
-        self.published
-            .as_ref()
-            .is_some_and(|published| now.saturating_duration_since(published.seen) >= pause)
+        let published = self.published.as_ref();
+        published.is_some_and(|it| now.saturating_duration_since(it.seen) >= pause)
     }
 
     /// Records the status read from the Node. If it is not the one written, the condition is due.

@@ -29,7 +29,8 @@ pub(super) async fn check(program: &Path, arguments: &[String]) -> Result<String
         .spawn();
     let broken = |words: &str, error| CheckFinding::Broken.because(format!("{words}: {error}"));
     let mut child = started.map_err(|error| broken("cannot be started", error))?;
-    let _group = ProcessGroup::of(child.id());
+    let leader = child.id().and_then(|pid| i32::try_from(pid).ok());
+    let _group = ProcessGroup(leader.and_then(Pid::from_raw));
     let mut output = Vec::new();
     let mut errors = Vec::new();
     let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
@@ -74,13 +75,6 @@ fn failure(ended: ExitStatus) -> String {
 }
 
 struct ProcessGroup(Option<Pid>);
-
-impl ProcessGroup {
-    fn of(leader: Option<u32>) -> Self {
-        let leader = leader.and_then(|pid| i32::try_from(pid).ok());
-        Self(leader.and_then(Pid::from_raw))
-    }
-}
 
 impl Drop for ProcessGroup {
     fn drop(&mut self) {

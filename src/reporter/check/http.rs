@@ -82,10 +82,8 @@ fn follow(from: &Uri, location: &str) -> Option<Uri> {
     let EndpointCheck::Http { uri, socket: None } = Endpoint::parse(&target).ok()?.check else {
         return None;
     };
-    let port = |uri: &Uri| {
-        uri.port_u16()
-            .unwrap_or(if scheme == "https" { 443 } else { 80 })
-    };
+    let default = if scheme == "https" { 443 } else { 80 };
+    let port = |uri: &Uri| uri.port_u16().unwrap_or(default);
     let is_same = uri.scheme_str() == Some(scheme) && uri.host() == from.host();
     (is_same && port(&uri) == port(from)).then_some(uri)
 }

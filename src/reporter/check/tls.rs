@@ -13,7 +13,9 @@ use crate::reporter::settings::{SettingError, Verify};
 use crate::serve::tls::certificates;
 
 /// Connects over TLS. Fails if there is nothing to verify against.
-pub(super) fn connector(verify: &Verify) -> Result<HttpsConnector<HttpConnector>, SettingError> {
+pub(in crate::reporter) fn connector(
+    verify: &Verify,
+) -> Result<HttpsConnector<HttpConnector>, SettingError> {
     let unusable = |problem| SettingError("CHECK_CA_FILE", problem);
     let mut config = Config::new(Uri::default());
     match verify {

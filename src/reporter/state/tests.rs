@@ -56,8 +56,8 @@ impl World {
         let found = ReportedCondition {
             status,
             reason: match status {
-                ConditionStatus::True => CheckFinding::Ok.reason().to_owned(),
-                _ => CheckFinding::NotReady.reason().to_owned(),
+                ConditionStatus::True => CheckFinding::Ok.row().1.to_owned(),
+                _ => CheckFinding::NotReady.row().1.to_owned(),
             },
             message: message.to_owned(),
             transition: Timestamp::from_second(transition).unwrap(),
@@ -246,7 +246,7 @@ fn after_an_outage_the_latest_state_is_written_and_no_other() {
     ] {
         // The API server is unreachable.
         world.wait(10);
-        let outcome = finding.because(finding.reason());
+        let outcome = finding.because(finding.row().1);
         world.state.observe(&outcome, world.now);
     }
     world.wait(1);
