@@ -171,11 +171,13 @@ impl Forecast {
         self.cache.nodes.csi_drivers()
     }
 
-    /// What the author of a rule should know of what it waits for, with a finding for each condition of the rule's status.
+    /// What the author of a rule should know of what it waits for; the findings are as in the conditions of the rule's status.
     pub(crate) fn remarks(&self, rule: &Rule) -> Backing {
-        let Backing { findings, notes } = self.cache.backing(rule);
-        let findings = remarks(&findings);
-        Backing { findings, notes }
+        let backing = self.cache.backing(rule);
+        Backing {
+            findings: remarks(&backing.findings),
+            ..backing
+        }
     }
 
     /// Why the rule would be held back if it came into force now; `None` if it would not be.

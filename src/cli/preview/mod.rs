@@ -28,7 +28,6 @@ const IMMUTABLE: [&str; 4] = [
 const RELEASED: &str = "its conditions are met, or the rule leaves it alone";
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
-#[serde(rename_all = "camelCase")]
 pub(super) struct Preview {
     pub rules: Vec<RulePreview>,
     /// Nodes that no rule holds and that would be gated, at once or later, by name.
@@ -171,9 +170,7 @@ fn of_rule(
         held_already: held_already.count(),
         lacks: lacking(gated.copied()),
         grace_ends: grace.and_then(|grace| after.at.checked_add(grace.as_std()).ok()),
-        guard: rule
-            .and_then(|rule| view.guard(rule))
-            .map(|it| it.to_string()),
+        guard: rule.and_then(|rule| Some(view.guard(rule)?.to_string())),
         states,
         ..RulePreview::default()
     };
@@ -254,12 +251,11 @@ impl RulePreview {
         let others = after.view.rules().rules().iter();
         let others = others.filter(|other| other.uid != rule.uid);
         let conflicts = others.filter_map(|other| rule.conflict_with(other));
-        self.warnings
-            .extend(conflicts.map(|conflict| conflict.to_string()));
+        let conflicts = conflicts.map(|conflict| conflict.to_string());
+        self.warnings.extend(conflicts);
         if own.is_empty() {
-            let selector = &spec.selector;
-            self.warnings
-                .push(format!("no node is selected by {selector}"));
+            let warning = format!("no node is selected by {}", spec.selector);
+            self.warnings.push(warning);
         }
         if rule.is_suspended() {
             let suspended = || "it is suspended: it changes nothing".into();
@@ -306,9 +302,9 @@ impl Render for Preview {
             (&self.releases, Look::Good, "released", Some(RELEASED)),
             (&self.abandons, Look::Bad, abandoned, None),
         ];
-        let changes = changes
-            .into_iter()
-            .filter(|(changes, _, word, _)| !changes.is_empty() || *word != abandoned);
+        let changes = changes.into_iter();
+        let changes =
+            changes.filter(|(changes, _, word, _)| !changes.is_empty() || *word != abandoned);
         let changes = changes.map(|(changes, look, word, why)| {
             let head = match changes.len() {
                 0 => Line::new().plain(format!("no node would be {word}")),
@@ -355,12 +351,8 @@ fn tree(rule: &RulePreview) -> Branch {
         count => format!("selects {}: {}", counted(count, "node"), effects.join(", ")),
     };
     let lacks = rule.lacks.iter().map(|lack| {
-        let Lacking {
-            condition,
-            reason,
-            nodes,
-        } = lack;
-        Line::mark(false).plain(format!("{condition}: {reason} on {nodes}"))
+        let on = format!(": {} on {}", lack.reason, lack.nodes);
+        Line::mark(false).plain(format!("{}{on}", lack.condition))
     });
     let grace = rule.grace_ends.map(|at| {
         let at = clock(at);
@@ -395,13 +387,11 @@ fn effect(state: State, count: usize, held_already: usize) -> Option<String> {
 
 fn of_difference(difference: &Difference) -> Line {
     let line = Line::new().plain(format!("{}: ", difference.field));
-    match (&difference.from, &difference.to) {
-        (Some(from), Some(to)) => line
-            .bad(from.to_string())
-            .plain(" -> ")
-            .good(to.to_string()),
-        (Some(from), None) => line.bad(from.to_string()).plain(" is removed"),
-        (None, Some(to)) => line.plain("set to ").good(to.to_string()),
+    let text = |value: &Option<Value>| value.as_ref().map(Value::to_string);
+    match (text(&difference.from), text(&difference.to)) {
+        (Some(from), Some(to)) => line.bad(from).plain(" -> ").good(to),
+        (Some(from), None) => line.bad(from).plain(" is removed"),
+        (None, Some(to)) => line.plain("set to ").good(to),
         (None, None) => line,
     }
 }

@@ -54,13 +54,11 @@ pub(super) struct Wanted {
     /// Only this node, with its pods.
     pub node: Option<String>,
     pub depth: Depth,
-    /// Also the controller's instances.
     pub instances: bool,
     /// The kinds that are wanted as written.
     pub manifests: &'static [ResourceKind],
 }
 
-/// How much of the cluster is read.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum Depth {
     /// Everything that decides about a node.
@@ -72,7 +70,6 @@ pub(super) enum Depth {
     Outline,
 }
 
-/// The kinds that `check` wants as written.
 pub(super) const CHECKED: &[ResourceKind] = &[
     ResourceKind::DaemonSets,
     ResourceKind::NodePools,
@@ -140,9 +137,8 @@ impl Snapshot {
         let cached = self.view.cached_rules().get(rule);
         let mut failed = cached.iter().flat_map(|it| &it.object.status.failed_nodes);
         let failed = failed.find(|it| it.node_name == node);
-        failed
-            .and_then(|it| it.message.clone())
-            .or_else(|| self.idle())
+        let why = failed.and_then(|it| it.message.clone());
+        why.or_else(|| self.idle())
     }
 
     /// Why nothing is decided; `None` if a controller leads, or that is unknown.
@@ -157,12 +153,9 @@ impl Snapshot {
     /// Which lists were refused, and which command tells the rights for them; `None` without gaps.
     pub(crate) fn unread(&self) -> Option<String> {
         let lists: Vec<String> = self.gaps.iter().map(Gap::refusal).collect();
-        (!lists.is_empty()).then(|| {
-            format!(
-                "{} (`kubectl nodegate check` says which rights are missing)",
-                lists.join(", ")
-            )
-        })
+        let lists = lists.join(", ");
+        let see = "`kubectl nodegate check` says which rights are missing";
+        (!lists.is_empty()).then(|| format!("{lists} ({see})"))
     }
 
     /// What the author of a rule should know of what it waits for; `None` if that could not be read.

@@ -43,7 +43,6 @@ pub(super) struct ClusterStatus {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
 pub(super) struct Versions {
     pub client: &'static str,
     /// The images of the controller's pods, if they may be listed.
@@ -51,7 +50,6 @@ pub(super) struct Versions {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
 pub(super) struct LeaderStatus {
     #[serde(flatten)]
     pub lease: Leader,
@@ -100,7 +98,6 @@ pub(super) struct RuleStatus {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
 pub(super) struct PublishedCondition {
     #[serde(rename = "type")]
     pub kind: String,
@@ -125,7 +122,6 @@ pub(super) enum RuleState {
 
 /// A taint on nodes that looks like a rule's and that no rule removes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
 pub(super) struct StrayTaint {
     pub taint: String,
     pub why: String,
@@ -136,14 +132,11 @@ pub(super) struct StrayTaint {
 
 pub(super) fn status(snapshot: &Snapshot) -> ClusterStatus {
     let all = rows(snapshot);
-    let cached = snapshot.view.cached_rules();
-    let mut rules: Vec<RuleStatus> = cached
-        .values()
-        .map(|cached| {
-            let own = all.iter().filter(|it| it.rule == cached.rule.name);
-            RuleStatus::of(snapshot, cached, &own.collect::<Vec<_>>())
-        })
-        .collect();
+    let rules = snapshot.view.cached_rules().values().map(|cached| {
+        let own = all.iter().filter(|it| it.rule == cached.rule.name);
+        RuleStatus::of(snapshot, cached, &own.collect::<Vec<_>>())
+    });
+    let mut rules: Vec<RuleStatus> = rules.collect();
     rules.sort_by(|a, b| a.rule.cmp(&b.rule));
     let (leader, instances) = (snapshot.leader.as_ref(), &snapshot.controllers);
     let ready = instances.iter().filter(|it| it.ready);
@@ -177,12 +170,10 @@ impl ClusterStatus {
             return None;
         };
         let awaited = format!("{} not released yet", counted(count, "node"));
-        let Some(RuleOnNode {
-            node, rule, why, ..
-        }) = self.held.first()
-        else {
+        let Some(first) = self.held.first() else {
             return Some(awaited);
         };
+        let (node, rule, why) = (&first.node, &first.rule, &first.why);
         let separator = if why.is_empty() { "" } else { ": " };
         Some(format!(
             "{awaited}, longest node/{node}, held by rule/{rule}{separator}{why}"
@@ -243,18 +234,15 @@ fn conditions(cached: &CachedRule, remarks: Option<&Backing>) -> Vec<PublishedCo
         _ => status == "True",
     };
     let published = conditions.filter(|it| is_news(&it.type_, &it.status));
-    let published = published.map(|it| PublishedCondition {
-        kind: it.type_.clone(),
-        message: it.message.clone(),
-    });
+    let published = published.map(|it| (&*it.type_, &it.message));
     let wrong = remarks.into_iter().flat_map(|it| &it.findings);
-    let wrong = wrong.filter_map(|it| {
-        Some(PublishedCondition {
-            kind: it.condition?.0.to_owned(),
-            message: it.message.clone(),
-        })
+    let wrong = wrong.filter_map(|it| Some((it.condition?.0, &it.message)));
+    let all = published.chain(wrong);
+    let all = all.map(|(kind, message)| PublishedCondition {
+        kind: kind.to_owned(),
+        message: message.clone(),
     });
-    published.chain(wrong).collect()
+    all.collect()
 }
 
 /// The taints on nodes that no rule removes, those on most nodes first.
