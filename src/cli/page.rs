@@ -75,6 +75,11 @@ impl NextStep {
             command: command.into(),
         }
     }
+
+    pub(super) fn see_node(name: &str) -> Self {
+        let command = format!("kubectl nodegate explain node/{name}");
+        Self::new("see why, and what to do", command)
+    }
 }
 
 impl From<&NextStep> for Line {
@@ -189,10 +194,6 @@ pub(super) struct Branch {
 }
 
 impl Branch {
-    pub(super) fn push(&mut self, below: impl Into<Self>) {
-        self.below.push(below.into());
-    }
-
     pub(super) fn over<T: Into<Self>>(mut self, below: impl IntoIterator<Item = T>) -> Self {
         self.below.extend(below.into_iter().map(Into::into));
         self
@@ -227,7 +228,7 @@ pub(super) fn notes(notes: &[String]) -> impl Iterator<Item = Block> {
 }
 
 /// The medium that text is rendered for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Page {
     /// Width in characters; `None` for no wrapping.
     pub width: Option<usize>,
@@ -238,15 +239,6 @@ pub(super) struct Page {
 }
 
 impl Page {
-    pub(super) const fn plain(now: Timestamp) -> Self {
-        Self {
-            width: None,
-            colour: false,
-            wide: false,
-            now,
-        }
-    }
-
     pub(super) fn text(&self, blocks: &[Block]) -> String {
         let mut out = String::new();
         for block in blocks {
@@ -290,10 +282,8 @@ impl Page {
 
     /// Writes a table as kubectl does: one line for each row.
     fn table(&self, out: &mut String, rows: &[Vec<Line>]) {
-        let rows = rows
-            .iter()
-            .map(|row| row.iter().map(Line::styled).collect());
-        let rows: Vec<Vec<String>> = rows.collect();
+        let styled = |row: &Vec<Line>| row.iter().map(Line::styled).collect();
+        let rows: Vec<Vec<String>> = rows.iter().map(styled).collect();
         let width = |column: usize| rows.iter().map(|row| display_width(&row[column])).max();
         let widths = (0..rows[0].len()).map(|column| width(column).unwrap_or_default() + GAP);
         let widths: Vec<usize> = widths.collect();

@@ -22,7 +22,6 @@ use crate::rule::{Reach, Rule};
 
 /// What one rule makes of one node.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-#[serde(rename_all = "camelCase")]
 pub struct RuleOnNode {
     /// The node's name.
     pub node: Arc<str>,
@@ -87,10 +86,8 @@ impl State {
     /// The controller's effect on a node, from what could be read. If evidence for the decision is missing, the taint shows
     /// what the controller decided.
     fn of(outcome: &Outcome<'_>, is_unknown: bool) -> Self {
-        if outcome.rule.is_suspended() {
-            return Self::Suspended;
-        }
         match outcome.standing {
+            _ if outcome.rule.is_suspended() => Self::Suspended,
             Standing::Conflicted { .. } => Self::Conflicted,
             Standing::DryRun(Decision::Hold | Decision::Gate | Decision::Wait(_)) => {
                 Self::WouldHold
@@ -98,13 +95,11 @@ impl State {
             Standing::DryRun(_) => Self::WouldNotHold,
             Standing::Governs(_) if is_unknown && outcome.tainted => Self::Held,
             Standing::Governs(_) if is_unknown => Self::NotHeld,
-            Standing::Governs(decision) => match decision {
-                Decision::Hold => Self::Held,
-                Decision::Gate => Self::Gating,
-                Decision::Release | Decision::GiveUp => Self::Releasing,
-                Decision::Wait(_) => Self::Waiting,
-                Decision::NotHeld => Self::NotHeld,
-            },
+            Standing::Governs(Decision::Hold) => Self::Held,
+            Standing::Governs(Decision::Gate) => Self::Gating,
+            Standing::Governs(Decision::Release | Decision::GiveUp) => Self::Releasing,
+            Standing::Governs(Decision::Wait(_)) => Self::Waiting,
+            Standing::Governs(Decision::NotHeld) => Self::NotHeld,
         }
     }
 
@@ -200,7 +195,6 @@ impl NodeVerdict {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
 pub(super) struct Lacking {
     pub condition: Arc<str>,
     pub reason: String,
@@ -245,10 +239,8 @@ pub(super) fn rows(snapshot: &Snapshot) -> Vec<RuleOnNode> {
     let nodes = snapshot.view.nodes().map(|node| &*node.name);
     let mut nodes: Vec<&str> = nodes.collect();
     nodes.sort_unstable();
-    let rows = nodes
-        .into_iter()
-        .filter_map(|it| of_node(snapshot, it, false));
-    rows.flatten().collect()
+    let rows = |node| of_node(snapshot, node, false);
+    nodes.into_iter().filter_map(rows).flatten().collect()
 }
 
 /// The rows of one node, with all that is known of them; `None` if it does not exist.
@@ -397,27 +389,23 @@ impl RuleOnNode {
         if by {
             line = line.plain(format!(" by {}", self.by()));
         }
-        if self.why.is_empty() {
-            line
-        } else {
-            line.plain(format!(": {}", self.why))
+        match &*self.why {
+            "" => line,
+            why => line.plain(format!(": {why}")),
         }
     }
 }
 
 /// The missing evidence for a condition, if any.
 pub(super) fn gap<'a>(source: &Source, snapshot: &'a Snapshot) -> Option<&'a Gap> {
+    use ResourceKind::{CsiNodes, DaemonSets, Pods, ResourceSlices};
     let kinds: &[ResourceKind] = match source {
-        Source::Class { .. } => &[
-            ResourceKind::DaemonSets,
-            ResourceKind::Pods,
-            ResourceKind::CsiNodes,
-        ],
+        Source::Class { .. } => &[DaemonSets, Pods, CsiNodes],
         Source::Component(Component::DaemonSet(_) | Component::AllDaemonSets)
-        | Source::DaemonSetsScheduled => &[ResourceKind::DaemonSets, ResourceKind::Pods],
-        Source::Component(Component::Check(_)) => &[ResourceKind::Pods],
-        Source::Component(Component::Devices(_)) => &[ResourceKind::ResourceSlices],
-        Source::CsiDriver(_) => &[ResourceKind::CsiNodes],
+        | Source::DaemonSetsScheduled => &[DaemonSets, Pods],
+        Source::Component(Component::Check(_)) => &[Pods],
+        Source::Component(Component::Devices(_)) => &[ResourceSlices],
+        Source::CsiDriver(_) => &[CsiNodes],
         Source::Resource(_) | Source::Node | Source::Nobody => &[],
     };
     kinds.iter().find_map(|kind| snapshot.gap(*kind))

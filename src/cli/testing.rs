@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use jiff::Timestamp;
 
+use super::page::Page;
 use super::snapshot::{Manifests, Snapshot};
 use crate::condition::Watch;
 use crate::config::Config;
@@ -12,6 +13,15 @@ use crate::engine::Forecast;
 use crate::engine::io::{Now, Object, Seen};
 use crate::object::RuleObject;
 use crate::testing::{NodeBuilder, RuleBuilder};
+
+impl Page {
+    pub(super) fn plain(now: Timestamp) -> Self {
+        Self {
+            now,
+            ..Self::default()
+        }
+    }
+}
 
 /// Builds the snapshot of these objects, with the default configuration.
 #[derive(Debug, Default)]

@@ -65,9 +65,8 @@ fn filter(level: &str) -> Option<EnvFilter> {
         _ => return None,
     };
     // A bare level applies only to Nodegate: the client libraries would repeat at length what its log already says.
-    EnvFilter::builder()
-        .parse(format!("off,nodegate={level}"))
-        .ok()
+    let filter = format!("off,nodegate={level}");
+    EnvFilter::builder().parse(filter).ok()
 }
 
 /// A level or filter as written, if it can be used.

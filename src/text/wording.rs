@@ -5,9 +5,8 @@ use std::fmt::Write as _;
 /// The text in at most `most` bytes: a longer one is cut at a character boundary and ends in three dots.
 pub(crate) fn cut(mut text: String, most: usize) -> String {
     if text.len() > most {
-        let end = (0..=most.saturating_sub(3))
-            .rev()
-            .find(|end| text.is_char_boundary(*end));
+        let mut ends = (0..=most.saturating_sub(3)).rev();
+        let end = ends.find(|end| text.is_char_boundary(*end));
         text.truncate(end.unwrap_or_default());
         text.push_str("...");
     }
@@ -72,10 +71,9 @@ pub(crate) fn enumerated(names: impl ExactSizeIterator<Item = String>) -> String
     const SHOWN: usize = 5;
     let more = names.len().saturating_sub(SHOWN);
     let shown = names.take(SHOWN).collect::<Vec<_>>().join(", ");
-    if more > 0 {
-        format!("{shown} (+{more} more)")
-    } else {
-        shown
+    match more {
+        0 => shown,
+        more => format!("{shown} (+{more} more)"),
     }
 }
 

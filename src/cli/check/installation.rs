@@ -12,9 +12,7 @@ use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::admissionregistration::v1::{
     MutatingAdmissionPolicy, MutatingAdmissionPolicyBinding, ValidatingWebhookConfiguration,
 };
-use k8s_openapi::api::authorization::v1::{
-    ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec,
-};
+use k8s_openapi::api::authorization::v1::{ResourceAttributes, SelfSubjectAccessReview};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use k8s_openapi::apimachinery::pkg::version::Info;
@@ -77,13 +75,11 @@ pub(crate) async fn installation(source: &ObjectSource, snapshot: &Snapshot) -> 
     );
     let now = Timestamp::now();
     let (version, served_at) = version.map_or_else(|why| (Err(why), None), |it| (Ok(it.0), it.1));
-    let known = |kind| match snapshot.gap(kind) {
-        Some(gap) => Err(gap.why.clone()),
-        None => Ok(()),
-    };
+    let known = |kind| snapshot.gap(kind).map_or(Ok(()), |it| Err(it.why.clone()));
     let policy = policy.map(|it| it.is_some());
     let binding = binding.map(|it| it.is_some());
     let leader = known(ResourceKind::Leases).map(|()| snapshot.leader.as_ref());
+    let instances = &snapshot.controllers;
     let rules = known(ResourceKind::Rules).map(|()| &*snapshot.rules);
     let verdicts = [
         (Check::API_SERVER, api_server(version)),
@@ -92,10 +88,7 @@ pub(crate) async fn installation(source: &ObjectSource, snapshot: &Snapshot) -> 
         (Check::DEFINITION, definition(found)),
         (Check::GATED_AT_BIRTH, birth(policies, policy, binding)),
         (Check::WEBHOOK, webhook(hook, ready, now)),
-        (
-            Check::CONTROLLER,
-            controller(leader, &snapshot.controllers, now),
-        ),
+        (Check::CONTROLLER, controller(leader, instances, now)),
         (Check::DELETIONS, deletions(rules, now)),
     ];
     let findings = verdicts.into_iter().map(|(check, verdict)| {
@@ -153,7 +146,6 @@ fn api_server(version: Result<Info, String>) -> PartState {
     ok(format!("it is {name}; this is kubectl nodegate {client}"))
 }
 
-/// Compares the API server's clock with this machine's.
 fn clock(served_at: Option<Timestamp>, now: Timestamp) -> PartState {
     let served_at = served_at.ok_or("the API server did not say what time it is")?;
     let apart = now.duration_since(served_at);
@@ -176,28 +168,21 @@ fn clock(served_at: Option<Timestamp>, now: Timestamp) -> PartState {
 /// The lists that commands need but the user may not read.
 async fn denied(cluster: &Cluster) -> Result<Vec<ResourceKind>, String> {
     let reviews = ResourceKind::ALL.iter().map(async |kind| {
-        let path = kind.path(None);
-        let mut parts = path.trim_start_matches("/apis/").split('/');
-        let group = parts.next().filter(|_| path.starts_with("/apis/"));
+        let group = kind.full_name().split_once('.').map(|(_, group)| group);
         // Only one object of these kinds matters, and a role may name it.
         let name = match kind {
             ResourceKind::Leases => Some(LEASE.to_owned()),
             ResourceKind::ConfigMaps => Some(CONFIG_MAP.0.to_owned()),
             _ => None,
         };
-        let review = SelfSubjectAccessReview {
-            spec: SelfSubjectAccessReviewSpec {
-                resource_attributes: Some(ResourceAttributes {
-                    group: group.map(str::to_owned),
-                    resource: Some(kind.name().to_owned()),
-                    verb: Some("list".to_owned()),
-                    name,
-                    ..ResourceAttributes::default()
-                }),
-                ..SelfSubjectAccessReviewSpec::default()
-            },
-            ..SelfSubjectAccessReview::default()
-        };
+        let mut review = SelfSubjectAccessReview::default();
+        review.spec.resource_attributes = Some(ResourceAttributes {
+            group: group.map(str::to_owned),
+            resource: Some(kind.name().to_owned()),
+            verb: Some("list".to_owned()),
+            name,
+            ..ResourceAttributes::default()
+        });
         let api = Api::all(cluster.client.clone());
         let params = PostParams::default();
         let answer = cluster.answered(api.create(&params, &review).await)?;
@@ -211,10 +196,8 @@ async fn denied(cluster: &Cluster) -> Result<Vec<ResourceKind>, String> {
 fn permissions(denied: Result<Vec<ResourceKind>, String>) -> PartState {
     const FIX: &str = "ask for the right to read: kubectl create clusterrolebinding nodegate-view \
                        --clusterrole=nodegate-view --user=NAME";
-    let denied = denied?.into_iter();
-    let denied: Vec<_> = denied
-        .map(|kind| format!("{} ({})", kind.name(), kind.tells()))
-        .collect();
+    let named = |kind: ResourceKind| format!("{} ({})", kind.name(), kind.tells());
+    let denied: Vec<_> = denied?.into_iter().map(named).collect();
     if denied.is_empty() {
         return ok("you may read everything that these commands need");
     }
@@ -248,10 +231,7 @@ fn definition(found: Result<Option<CustomResourceDefinition>, String>) -> PartSt
         return warning(message, see);
     }
     let (ours, theirs) = (api::crd(), fields(&definition));
-    let lacks = fields(&ours)
-        .difference(&theirs)
-        .copied()
-        .collect::<Vec<_>>();
+    let lacks: Vec<_> = fields(&ours).difference(&theirs).copied().collect();
     if lacks.is_empty() {
         return ok(format!(
             "{VERSION} is served, with all fields that this binary knows"
@@ -319,9 +299,8 @@ async fn ready(cluster: &Cluster, namespace: &str, service: &str) -> Option<usiz
     let of_service = format!("kubernetes.io/service-name={service}");
     let slices = api.list(&ListParams::default().labels(&of_service)).await;
     let endpoints = slices.ok()?.items.into_iter().filter_map(|it| it.endpoints);
-    let ready = endpoints
-        .flatten()
-        .filter(|it| it.conditions.as_ref().and_then(|it| it.ready) != Some(false));
+    let ready = endpoints.flatten();
+    let ready = ready.filter(|it| it.conditions.as_ref().and_then(|it| it.ready) != Some(false));
     Some(ready.count())
 }
 

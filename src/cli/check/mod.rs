@@ -61,10 +61,7 @@ pub(super) fn check(installation: Vec<Finding>, snapshot: &Snapshot) -> Checkup 
         .chain(deadlocks::findings(snapshot))
         .chain(of_nodes::findings(snapshot))
         .collect();
-    found.sort_by(|a, b| {
-        let key = |it: &Finding| (it.severity, it.id, it.object.clone());
-        key(a).cmp(&key(b))
-    });
+    found.sort_by_cached_key(|it| (it.severity, it.id, it.object.clone()));
     found.dedup();
     let unknown = installation.iter();
     let unknown = unknown.filter(|it| it.severity == Severity::Unknown);
@@ -84,32 +81,21 @@ impl Render for Checkup {
     const KIND: &'static str = "Check";
 
     fn blocks(&self, _: &Page) -> Vec<Block> {
-        let seen = format!(
-            "checked {} and {}: ",
-            counted(self.rules, "rule"),
-            counted(self.daemon_sets, "DaemonSet")
-        );
-        let (errors, warnings) = (self.count(Severity::Error), self.count(Severity::Warning));
-        let line = match (errors, warnings) {
-            (0, 0) if self.unread.is_some() => Line::new()
-                .plain(seen)
-                .poor("no faults found in what could be read"),
-            (0, 0) => Line::new().plain(seen).good("no faults found"),
+        let rules = counted(self.rules, "rule");
+        let daemon_sets = counted(self.daemon_sets, "DaemonSet");
+        let line = Line::new().plain(format!("checked {rules} and {daemon_sets}: "));
+        let line = match (self.count(Severity::Error), self.count(Severity::Warning)) {
+            (0, 0) if self.unread.is_some() => line.poor("no faults found in what could be read"),
+            (0, 0) => line.good("no faults found"),
             (errors, warnings) => {
                 let look = if errors > 0 { Look::Bad } else { Look::Poor };
-                let found = format!(
-                    "{}, {}",
-                    counted(errors, "error"),
-                    counted(warnings, "warning")
-                );
-                Line::new().plain(seen).with(look, found)
+                let (errors, warnings) = (counted(errors, "error"), counted(warnings, "warning"));
+                line.with(look, format!("{errors}, {warnings}"))
             }
         };
         let findings = self.findings.iter().map(|it| of_finding(it).into());
-        findings
-            .chain(notes(&self.notes))
-            .chain([line.into()])
-            .collect()
+        let notes = notes(&self.notes);
+        findings.chain(notes).chain([line.into()]).collect()
     }
 
     fn is_no(&self) -> bool {
@@ -131,10 +117,8 @@ fn of_finding(finding: &Finding) -> Branch {
             return line.plain(format!(": {}", finding.message)).into();
         }
     };
-    let head = Line::new()
-        .with(look, format!("{word} {}", finding.id))
-        .plain("  ")
-        .strong(&finding.object);
+    let head = Line::new().with(look, format!("{word} {}", finding.id));
+    let head = head.plain("  ").strong(&finding.object);
     let head = match finding.title {
         title if title == finding.object => head,
         title => head.faint(format!("  {title}")),

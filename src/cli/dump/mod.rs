@@ -93,7 +93,6 @@ fn private_file(path: &Path) -> io::Result<File> {
     options.write(true).create_new(true).open(path)
 }
 
-/// Writes a list with one object per line.
 fn write_list(path: &Path, items: &[String]) -> io::Result<()> {
     let mut file = BufWriter::new(private_file(path)?);
     file.write_all(b"{\"apiVersion\":\"v1\",\"kind\":\"List\",\"items\":[")?;
@@ -176,19 +175,15 @@ impl Render for Dumped {
 
     fn blocks(&self, _: &Page) -> Vec<Block> {
         let objects = self.objects.iter().filter(|(_, count)| **count > 0);
-        let objects: Vec<_> = objects
-            .map(|(kind, count)| format!("{count} {kind}"))
-            .collect();
+        let objects = objects.map(|(kind, count)| format!("{count} {kind}"));
+        let objects: Vec<_> = objects.collect();
         let wrote = format!("wrote {} into {}", objects.join(", "), self.folder);
         let missing = self.missing.iter();
         let missing =
             missing.map(|it| format!("note: {} could not be read: {}", it.kind.name(), it.why));
         let note = "note: it contains messages of events, conditions and containers; --redact leaves them out";
         let note = (!self.redacted).then(|| note.to_owned());
-        let next = format!(
-            "next: use it: kubectl nodegate status --from {}",
-            self.folder
-        );
+        let next = "next: use it: kubectl nodegate status --from ".to_owned() + &self.folder;
         let lines = [wrote].into_iter().chain(missing).chain(note);
         lines.chain([next]).map(Into::into).collect()
     }

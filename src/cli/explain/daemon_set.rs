@@ -47,10 +47,7 @@ pub(crate) fn explain_daemon_set(snapshot: &Snapshot, key: &ObjectKey) -> Daemon
     let rows = nodes.filter_map(|node| rows_of(snapshot, &node.name));
     let mut nodes: Vec<RuleOnNode> = rows.flatten().filter(waits_for_it).collect();
     nodes.sort_by_key(|it| (it.since.is_none(), it.since, it.node.clone()));
-    let next = nodes.first().map(|first| {
-        let command = format!("kubectl nodegate explain node/{}", first.node);
-        NextStep::new("see why, and what to do", command)
-    });
+    let next = nodes.first().map(|first| NextStep::see_node(&first.node));
     DaemonSetExplanation {
         namespace: key.namespace.clone(),
         daemon_set: key.name.clone(),

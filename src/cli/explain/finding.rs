@@ -17,7 +17,6 @@ use crate::plan::ConditionOutcome;
 
 /// A condition of a rule on a node.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-#[serde(rename_all = "camelCase")]
 pub struct ConditionOnNode {
     /// The condition's type.
     #[serde(rename = "type")]
@@ -50,7 +49,6 @@ pub struct ConditionOnNode {
 
 /// Something that keeps a condition from being met, or pods off a node.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
-#[serde(rename_all = "camelCase")]
 pub(crate) struct Cause {
     /// The object, as `kind/name`.
     pub object: String,
@@ -117,10 +115,9 @@ impl ConditionOnNode {
 
     /// The reason in one word; `NotReported` if the node lacks the condition.
     pub(crate) fn cause(&self) -> &str {
-        if self.reason.is_empty() {
-            "NotReported"
-        } else {
-            &self.reason
+        match &*self.reason {
+            "" => "NotReported",
+            reason => reason,
         }
     }
 
@@ -321,11 +318,8 @@ fn no_pod(key: &ObjectKey, node: &Node, snapshot: &Snapshot) -> Cause {
             && pod.metadata.namespace.as_deref() == Some(namespace)
             && owner(pod).is_some_and(|it| it.kind == "DaemonSet" && it.name == **name)
     });
-    let cause = Cause::of(
-        "daemonset",
-        key,
-        "it is meant for this node and has no pod there",
-    );
+    let why = "it is meant for this node and has no pod there";
+    let cause = Cause::of("daemonset", key, why);
     Cause {
         causes: of_it.map(of_unready).into_iter().collect(),
         ..cause.then(
@@ -345,13 +339,10 @@ fn of_pod(key: &ObjectKey, snapshot: &Snapshot) -> Cause {
         return pod;
     };
     let owner = ObjectKey::new(key.namespace.clone(), it.name.as_str());
+    let why = "its pod on this node is not Ready";
     Cause {
         causes: vec![pod],
-        ..Cause::of(
-            &it.kind.to_lowercase(),
-            &owner,
-            "its pod on this node is not Ready",
-        )
+        ..Cause::of(&it.kind.to_lowercase(), &owner, why)
     }
 }
 

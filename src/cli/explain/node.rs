@@ -18,7 +18,6 @@ use crate::rule::{RuleSet, WhyStray};
 use crate::text::documentation;
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
-#[serde(rename_all = "camelCase")]
 pub(crate) struct NodeExplanation {
     pub node: Arc<str>,
     pub verdict: NodeVerdict,
@@ -45,17 +44,14 @@ pub(crate) fn explain_node(snapshot: &Snapshot, name: &str) -> Option<NodeExplan
     let mut rules = rows_of(snapshot, name)?;
     rules.sort_by_key(|rule| !rule.holds());
     let obstacles = obstacles(node, view.rules());
+    let obstructed = match view.rules().stray(node).next() {
+        Some(_) => NodeVerdict::Stray,
+        None => NodeVerdict::Obstructed,
+    };
     let verdict = match NodeVerdict::of(&rules, left_alone.is_some()) {
         _ if node.deleting => NodeVerdict::Deleting,
-        NodeVerdict::Waiting | NodeVerdict::NotHeld | NodeVerdict::NotSelected
-            if !obstacles.is_empty() =>
-        {
-            if view.rules().stray(node).next().is_some() {
-                NodeVerdict::Stray
-            } else {
-                NodeVerdict::Obstructed
-            }
-        }
+        verdict if obstacles.is_empty() => verdict,
+        NodeVerdict::Waiting | NodeVerdict::NotHeld | NodeVerdict::NotSelected => obstructed,
         verdict => verdict,
     };
     notes.extend(left_alone.map(|why| format!("the controller leaves this node as it is: {why}")));
@@ -90,33 +86,39 @@ fn next(
     let of_obstacles = || obstacles.iter().find_map(|it| it.next.clone());
     let leader = snapshot.leader.as_ref();
     match verdict {
-        NodeVerdict::Stray | NodeVerdict::Obstructed => of_obstacles(),
-        NodeVerdict::Held | NodeVerdict::Waiting => {
-            let of_state = |state| rules.iter().find(|it| it.state == state && it.tainted);
-            let is_in_force = |it: &&RuleOnNode| matches!(it.state, State::Held | State::Gating);
-            let holding = rules.iter().filter(is_in_force);
-            let mut causes =
-                holding.flat_map(|rule| rule.conditions.iter().flat_map(|it| &it.causes));
-            let deleted = rules.iter().find(|it| it.deleting);
-            let is_stuck = |it: &RuleOnNode| snapshot.stuck(&it.rule, &it.node).is_some();
-            causes
-                .find_map(Cause::deepest_step)
-                .or_else(|| Some(go_on(snapshot, &of_state(State::Suspended)?.rule)))
-                .or_else(|| {
-                    let say = "turn the rule on again; or delete it, which takes off what it has added or adopted";
-                    let rule = &of_state(State::Abandoned)?.rule;
-                    Some(patch(rule, r#"{"dryRun":false}"#, say))
-                })
-                .or_else(|| snapshot.idle().and(leader).map(check_controller))
-                .or_else(|| rules.iter().any(is_stuck).then(|| {
-                    let page = documentation::page("troubleshooting.md#forbidden-or-failednodes");
-                    let say = format!("let what refuses it admit the controller's writes ({page})");
-                    NextStep::new(say, "kubectl get validatingadmissionpolicies,validatingwebhookconfigurations")
-                }))
-                .or_else(|| deleted.map(|rule| clean_up(leader, &rule.rule)))
-                .or_else(of_obstacles)
-        }
-        _ => None,
+        NodeVerdict::Held | NodeVerdict::Waiting => {}
+        NodeVerdict::Stray | NodeVerdict::Obstructed => return of_obstacles(),
+        _ => return None,
+    }
+    let is_in_force = |it: &&RuleOnNode| matches!(it.state, State::Held | State::Gating);
+    let in_force = rules.iter().filter(is_in_force);
+    let conditions = in_force.flat_map(|it| &it.conditions);
+    let mut causes = conditions.flat_map(|it| &it.causes);
+    if let Some(step) = causes.find_map(Cause::deepest_step) {
+        return Some(step);
+    }
+    let of_state = |state| rules.iter().find(|it| it.state == state && it.tainted);
+    if let Some(suspended) = of_state(State::Suspended) {
+        return Some(go_on(snapshot, &suspended.rule));
+    }
+    if let Some(dry) = of_state(State::Abandoned) {
+        let say =
+            "turn the rule on again; or delete it, which takes off what it has added or adopted";
+        return Some(patch(&dry.rule, r#"{"dryRun":false}"#, say));
+    }
+    if let Some(leader) = snapshot.idle().and(leader) {
+        return Some(check_controller(leader));
+    }
+    let is_stuck = |it: &RuleOnNode| snapshot.stuck(&it.rule, &it.node).is_some();
+    if rules.iter().any(is_stuck) {
+        let page = documentation::page("troubleshooting.md#forbidden-or-failednodes");
+        let say = format!("let what refuses it admit the controller's writes ({page})");
+        let see = "kubectl get validatingadmissionpolicies,validatingwebhookconfigurations";
+        return Some(NextStep::new(say, see));
+    }
+    match rules.iter().find(|it| it.deleting) {
+        Some(deleted) => Some(clean_up(leader, &deleted.rule)),
+        None => of_obstacles(),
     }
 }
 
@@ -176,9 +178,8 @@ pub(super) fn go_on(snapshot: &Snapshot, rule: &str) -> NextStep {
         return patch(rule, r#"{"nodegate":{"suspend":false}}"#, "resume the rule");
     };
     let rules = snapshot.view.cached_rules().values();
-    let holding_all = rules
-        .filter(|it| way_out(it).is_some())
-        .map(|it| &it.rule.name);
+    let holding_all = rules.filter(|it| way_out(it).is_some());
+    let holding_all = holding_all.map(|it| &it.rule.name);
     if let Some(bad) = holding_all.min_by_key(|name| (***name != *rule, *name)) {
         let say = "delete the rule that holds all of its nodes, if it is wrong, before you resume all rules";
         return NextStep::new(say, format!("kubectl delete nodereadinessrule {bad}"));

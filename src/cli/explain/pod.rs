@@ -14,7 +14,6 @@ use crate::object::{ObjectKey, Taint};
 use crate::text::counted;
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
-#[serde(rename_all = "camelCase")]
 pub(crate) struct PodExplanation {
     pub namespace: String,
     pub pod: String,
@@ -35,7 +34,6 @@ pub(crate) struct PodExplanation {
 
 /// The nodes that match a pod's node selector and affinity.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
-#[serde(rename_all = "camelCase")]
 pub(crate) struct Candidates {
     pub nodes: usize,
     pub matching: usize,
@@ -48,7 +46,6 @@ pub(crate) struct Candidates {
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
-#[serde(rename_all = "camelCase")]
 pub(crate) struct HeldNodes {
     pub nodes: usize,
     /// The one that has been held longest.
@@ -129,9 +126,8 @@ impl Render for PodExplanation {
 
     fn blocks(&self, page: &Page) -> Vec<Block> {
         let head = Line::new().strong(format!("pod/{}", self.pod));
-        let mut head = head
-            .faint(format!(" -n {}", self.namespace))
-            .plain(format!("  {}", self.phase));
+        let head = head.faint(format!(" -n {}", self.namespace));
+        let mut head = head.plain(format!("  {}", self.phase));
         if !self.node.is_empty() {
             head = head.plain(format!(" on node/{}", self.node));
         }
@@ -166,12 +162,9 @@ impl Candidates {
             }
         };
         let held = self.held.iter().map(|HeldNodes { nodes, example }| {
-            let RuleOnNode {
-                rule, node, why, ..
-            } = example;
             let line = Line::new().bad(counted(*nodes, "node")).plain(" held by ");
-            let line = line.strong(format!("rule/{rule}"));
-            let line = line.plain(format!(", such as node/{node}: {why}"));
+            let line = line.strong(format!("rule/{}", example.rule));
+            let line = line.plain(format!(", such as node/{}: {}", example.node, example.why));
             Branch::from(line).over(example.remarks.iter().map(String::as_str))
         });
         let repelled = self.repelled.iter().map(|(taint, count)| {

@@ -13,7 +13,6 @@ use crate::rule::{CompiledSpec, Rule};
 use crate::text::counted;
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
-#[serde(rename_all = "camelCase")]
 pub(crate) struct RuleExplanation {
     #[serde(flatten)]
     pub status: RuleStatus,
@@ -34,7 +33,6 @@ pub(crate) struct RuleExplanation {
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
-#[serde(rename_all = "camelCase")]
 pub(crate) struct ConditionOfRule {
     #[serde(rename = "type")]
     pub kind: Arc<str>,
@@ -112,10 +110,7 @@ fn next(
             "kubectl nodegate status".to_owned(),
         ),
         RuleState::InForce | RuleState::DryRun | RuleState::Conflicted => match nodes.first() {
-            Some(first) => (
-                "see why, and what to do",
-                format!("kubectl nodegate explain node/{}", first.node),
-            ),
+            Some(first) => return Some(NextStep::see_node(&first.node)),
             None if status.published.is_empty() => return None,
             None => (
                 "see what else is wrong, and how to correct it",
@@ -130,23 +125,18 @@ impl Render for RuleExplanation {
     const KIND: &'static str = "RuleExplanation";
 
     fn blocks(&self, page: &Page) -> Vec<Block> {
-        told(self.tree(page), self.next.as_ref(), &self.notes)
-    }
-}
-
-impl RuleExplanation {
-    fn tree(&self, page: &Page) -> Branch {
+        let told = |tree| told(tree, self.next.as_ref(), &self.notes);
         let status = &self.status;
         let mode = status.mode.map_or("", |mode| mode.as_str());
         let head = Line::about(format!("rule/{}", status.rule));
         let (look, state) = status.state.words();
         let head = head.with(look, state);
-        let mut tree = Branch::from(head.faint(format!("  {} {mode}", status.taint)));
+        let tree = Branch::from(head.faint(format!("  {} {mode}", status.taint)));
         if let Some(why) = &self.rejection {
-            return tree.over([Line::mark(false).plain(why)]);
+            return told(tree.over([Line::mark(false).plain(why)]));
         }
         let is_deleted = status.state == RuleState::Deleting;
-        tree.push(if is_deleted {
+        let effect = if is_deleted {
             format!("its taint is still on {}", counted(status.held, "node"))
         } else {
             let waiting = match status.waiting {
@@ -160,7 +150,7 @@ impl RuleExplanation {
                 status.held,
                 status.not_held,
             )
-        });
+        };
         // The conditions of a rule that is being deleted no longer count.
         let conditions = self.conditions.iter().filter(|_| !is_deleted);
         let conditions = conditions.map(|condition| {
@@ -171,23 +161,20 @@ impl RuleExplanation {
             let lacks = lacks.map(|it| format!("{} on {}", it.reason, counted(it.nodes, "node")));
             let mut lacks: Vec<String> = lacks.collect();
             if lacks.is_empty() && condition.unmet > 0 {
-                lacks.push(format!(
-                    "not met on {} that it does not hold",
-                    counted(condition.unmet, "node")
-                ));
+                let nodes = counted(condition.unmet, "node");
+                lacks.push(format!("not met on {nodes} that it does not hold"));
             }
             Branch::from(line).over(lacks)
         });
         let published = status.published.iter();
         let published = published.map(|it| {
-            Line::new()
-                .poor(format!("{}: ", it.kind))
-                .plain(&it.message)
+            let line = Line::new().poor(format!("{}: ", it.kind));
+            line.plain(&it.message)
         });
-        tree.over(conditions)
-            .over(published)
-            .over(status.remarks.iter().map(String::as_str))
-            .over(page.some(&self.nodes, |row| row.of_node(page, false)))
+        let remarks = status.remarks.iter().map(String::as_str);
+        let nodes = page.some(&self.nodes, |row| row.of_node(page, false));
+        let tree = tree.over([effect]).over(conditions);
+        told(tree.over(published).over(remarks).over(nodes))
     }
 }
 

@@ -50,10 +50,9 @@ pub(crate) async fn snapshot(
         None => config(source, leader.as_ref(), &mut gaps).await?.parts()?,
     };
     let with_instances = leader.as_ref().filter(|_| wanted.instances);
-    let (limits, controllers) = futures::join!(
-        limits(source, leader.as_ref()),
-        instances(source, with_instances)
-    );
+    let limits = limits(source, leader.as_ref());
+    let instances = instances(source, with_instances);
+    let (limits, controllers) = futures::join!(limits, instances);
     let mut view = Forecast::new(classes, passing_taints, now(at));
     view.limit(limits.unwrap_or_default());
     view.listing(Watch::Rules);
@@ -226,9 +225,7 @@ fn refused(
 }
 
 async fn manifests(source: &ObjectSource, wanted: &Wanted, snapshot: &mut Snapshot) {
-    let Snapshot {
-        manifests, gaps, ..
-    } = snapshot;
+    let manifests = &mut snapshot.manifests;
     if let ObjectSource::Memory(lists) = source {
         manifests.are_files = lists.are_files;
         manifests.unreadable.clone_from(&lists.unreadable);
@@ -249,7 +246,7 @@ async fn manifests(source: &ObjectSource, wanted: &Wanted, snapshot: &mut Snapsh
                 end => break end.map(drop),
             }
         };
-        record_gap(gaps, listed);
+        record_gap(&mut snapshot.gaps, listed);
     }
 }
 

@@ -35,19 +35,16 @@ pub(super) async fn config(
         ObjectSource::Memory(lists) if lists.are_files => Filter::named(name),
         _ => Filter::one(namespace(leader), name),
     };
-    let maps = match source
-        .all::<ConfigMap>(ResourceKind::ConfigMaps, &one)
-        .await
-    {
+    let maps: Result<Vec<ConfigMap>, Gap> = source.all(ResourceKind::ConfigMaps, &one).await;
+    let maps = match maps {
         Err(refusal) if refusal.absent => Vec::new(),
         maps => record_gap(gaps, maps),
     };
     let mut texts = maps.into_iter().filter_map(|map| map.data?.remove(key));
-    let config = texts.next_back().map_or_else(
-        || Ok(Config::default()),
-        |text| Config::parse(&text, Path::new(name)),
-    );
-    Ok(config?)
+    Ok(match texts.next_back() {
+        Some(text) => Config::parse(&text, Path::new(name))?,
+        None => Config::default(),
+    })
 }
 
 /// The instances in the Lease's namespace. No decision needs them, so that a refusal is no gap.

@@ -22,13 +22,11 @@ pub(crate) const ABOUT: &str = "dump.json";
 pub(crate) const FORM: u32 = 1;
 
 #[derive(Debug, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
 pub(crate) struct AboutDump {
     pub form: u32,
     /// The version of the binary that wrote it.
     pub nodegate: String,
     pub at: Timestamp,
-    /// The cluster's name.
     #[serde(default)]
     pub cluster: String,
     /// The kinds that could not be read, and why.
@@ -148,11 +146,10 @@ pub(crate) fn put(lists: &mut Lists, mut object: Value, place: &str) {
     };
     match complaint {
         Some(why) => lists.unreadable.push((place.into(), why)),
-        None => lists
-            .objects
-            .entry(kind)
-            .or_default()
-            .push(object.to_string()),
+        None => {
+            let all = lists.objects.entry(kind).or_default();
+            all.push(object.to_string());
+        }
     }
 }
 
@@ -183,10 +180,8 @@ fn files(path: &Path) -> Result<Vec<PathBuf>, CliError> {
     if !path.is_dir() {
         return Ok(vec![path.into()]);
     }
-    let mut entries = Vec::new();
-    for entry in std::fs::read_dir(path).map_err(|error| CliError::file(path, error))? {
-        entries.push(entry.map_err(|error| CliError::file(path, error))?.path());
-    }
+    let entries = std::fs::read_dir(path).and_then(|it| it.map(|it| Ok(it?.path())).collect());
+    let mut entries: Vec<PathBuf> = entries.map_err(|error| CliError::file(path, error))?;
     entries.sort();
     let mut all = Vec::new();
     for entry in entries {

@@ -22,7 +22,6 @@ use crate::cluster::{Events, Filter, ResourceKind, events, explain};
 use crate::condition::Watch;
 use crate::engine::io::{Effect, Object, Seen};
 
-/// How often the Lease is read.
 const LEASE_PAUSE: Duration = Duration::from_secs(10);
 
 /// A snapshot that watches keep current; one of a dump never changes.
@@ -97,7 +96,6 @@ impl<'a> Live<'a> {
         snapshot
     }
 
-    /// Why it is not current.
     pub(crate) fn problem(&self) -> Option<String> {
         self.problems.values().next().cloned()
     }

@@ -51,7 +51,6 @@ impl Lists {
 }
 
 impl ObjectSource {
-    /// The default namespace.
     pub(crate) fn namespace(&self) -> &str {
         match self {
             Self::Cluster(cluster) => cluster.client.default_namespace(),
@@ -59,7 +58,6 @@ impl ObjectSource {
         }
     }
 
-    /// The cluster's name.
     pub(crate) fn cluster(&self) -> &str {
         match self {
             Self::Cluster(cluster) => &cluster.name,

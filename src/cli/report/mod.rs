@@ -24,7 +24,8 @@ pub(super) fn report(
 ) -> String {
     let page = Page {
         wide: true,
-        ..Page::plain(at)
+        now: at,
+        ..Page::default()
     };
     let made = concat!("made by kubectl nodegate ", env!("CARGO_PKG_VERSION"));
     let made = format!("cluster {cluster}, read at {}; {made}", clock(at));
@@ -72,18 +73,16 @@ fn of_block(block: &Block) -> String {
 fn of_event(event: &Event) -> Line {
     let text = |text: &Option<String>| text.clone().unwrap_or_default();
     let at = last_seen(event).map_or_else(String::new, clock);
-    let line = Line::new()
-        .faint(format!("{at} "))
-        .strong(text(&event.reason));
+    let line = Line::new().faint(format!("{at} "));
+    let line = line.strong(text(&event.reason));
     line.plain(format!(": {}", text(&event.message)))
 }
 
 fn of_tree(tree: &Branch) -> String {
     let line = format!("<p>{}</p>\n", of_line(&tree.line));
     let below = tree.below.iter();
-    let below: String = below
-        .flat_map(|it| ["<li>".to_owned(), of_tree(it), "</li>\n".to_owned()])
-        .collect();
+    let below = below.map(|it| format!("<li>{}</li>\n", of_tree(it)));
+    let below: String = below.collect();
     if below.is_empty() {
         return line;
     }

@@ -71,9 +71,8 @@ type Pair = (Arc<str>, Arc<str>);
 fn changes(held: &mut BTreeMap<Pair, RuleOnNode>, read: &Snapshot) -> String {
     let rows = rows(read).into_iter();
     let rows = rows.filter(|it| it.holds() || it.state == State::Releasing);
-    let now: BTreeMap<Pair, RuleOnNode> = rows
-        .map(|it| ((it.node.clone(), it.rule.clone()), it))
-        .collect();
+    let now = rows.map(|it| ((it.node.clone(), it.rule.clone()), it));
+    let now: BTreeMap<Pair, RuleOnNode> = now.collect();
     let at = clock(read.at);
     let gone = held.keys().filter(|pair| !now.contains_key(*pair));
     let gone = gone.map(|(node, rule)| {
@@ -87,10 +86,8 @@ fn changes(held: &mut BTreeMap<Pair, RuleOnNode>, read: &Snapshot) -> String {
     };
     let news = now.iter().filter(|(pair, it)| is_news(pair, it));
     let news = news.map(|((node, rule), it)| format!("{at} {node} held {rule} {}", it.why));
-    let lines: String = gone
-        .chain(news)
-        .map(|line| printable(line) + "\n")
-        .collect();
+    let lines = gone.chain(news).map(|line| printable(line) + "\n");
+    let lines: String = lines.collect();
     *held = now;
     lines
 }

@@ -45,11 +45,9 @@ impl Leader {
     }
 
     pub(crate) fn health(&self, now: Timestamp) -> LeaderHealth {
-        if self.holder.is_empty() {
-            return LeaderHealth::Nobody;
-        }
         let good_for = SignedDuration::from_secs(self.duration_seconds.into()) + LENIENCE;
         match self.renewed {
+            _ if self.holder.is_empty() => LeaderHealth::Nobody,
             Some(renewed) if now.duration_since(renewed) <= good_for => LeaderHealth::Alive,
             _ => LeaderHealth::Silent,
         }

@@ -95,10 +95,7 @@ impl Agent {
 
     /// Whether a container's arguments or environment have this name, as a value or a part of a path.
     pub(crate) fn mentions(&self, name: &str) -> bool {
-        let environment = self
-            .containers
-            .iter()
-            .flat_map(|it| it.env.iter().flatten());
+        let environment = self.containers.iter().flat_map(|it| &it.env).flatten();
         let values = environment.filter_map(|it| it.value.as_deref());
         let mut words = self.containers.iter().flat_map(arguments).chain(values);
         words.any(|word| word.split(['/', '=']).any(|part| part == name))
@@ -109,7 +106,6 @@ pub(crate) fn image(container: &Container) -> &str {
     container.image.as_deref().unwrap_or_default()
 }
 
-/// Command and arguments.
 pub(crate) fn arguments(container: &Container) -> impl Iterator<Item = &str> {
     let words = container.command.iter().chain(&container.args);
     words.flatten().map(String::as_str)

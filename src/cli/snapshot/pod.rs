@@ -45,7 +45,6 @@ pub(crate) fn phase(pod: &Pod) -> &str {
     phase.unwrap_or_default()
 }
 
-/// The controller that owns it.
 pub(crate) fn owner(pod: &Pod) -> Option<&OwnerReference> {
     let mut owners = pod.metadata.owner_references.iter().flatten();
     owners.find(|owner| owner.controller == Some(true))
@@ -68,24 +67,19 @@ pub(crate) struct Culprit<'a> {
 
 /// The first container that is neither ready nor an init container that has succeeded.
 pub(crate) fn culprit(pod: &Pod) -> Option<Culprit<'_>> {
-    let (spec, status) = (pod.spec.as_ref()?, pod.status.as_ref());
+    let spec = pod.spec.as_ref()?;
     let inits = spec.init_containers.iter().flatten();
     let inits = inits.map(|it| (it, true));
     let containers = inits.chain(spec.containers.iter().map(|it| (it, false)));
-    let mut culprits = containers.map(|(container, is_init)| {
-        let statuses = status.and_then(|it| {
-            if is_init {
-                it.init_container_statuses.as_ref()
-            } else {
-                it.container_statuses.as_ref()
-            }
-        });
-        let mut statuses = statuses.into_iter().flatten();
-        Culprit {
-            name: &container.name,
-            is_init,
-            status: statuses.find(|status| status.name == container.name),
-        }
+    let status = pod.status.as_ref();
+    let of_inits = status.and_then(|it| it.init_container_statuses.as_ref());
+    let of_others = status.and_then(|it| it.container_statuses.as_ref());
+    // No two containers of a pod have the same name.
+    let statuses = of_inits.into_iter().chain(of_others).flatten();
+    let mut culprits = containers.map(|(container, is_init)| Culprit {
+        name: &container.name,
+        is_init,
+        status: statuses.clone().find(|it| it.name == container.name),
     });
     culprits.find(|it| {
         let is_ready = it.status.is_some_and(|status| status.ready);
@@ -144,7 +138,6 @@ impl Culprit<'_> {
         }
     }
 
-    /// The reason of a waiting container.
     pub(crate) fn waits_for(&self) -> Option<&str> {
         let waiting = self.state()?.waiting.as_ref()?;
         Some(text(waiting.reason.as_ref()))

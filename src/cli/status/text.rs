@@ -1,6 +1,6 @@
 //! The status as text.
 
-use super::{ClusterStatus, LeaderStatus, NodeCounts, RuleStatus};
+use super::{ClusterStatus, NodeCounts, RuleStatus};
 use crate::cli::page::{Block, Line, Look, NextStep, Page, Render, notes};
 use crate::text::{counted, documentation};
 
@@ -51,8 +51,7 @@ impl Render for ClusterStatus {
         let held = self.held.iter().map(|it| &it.node);
         let stray = self.stray_taints.iter().map(|it| &it.example);
         if let Some(first) = held.chain(stray).next() {
-            let command = format!("kubectl nodegate explain node/{first}");
-            blocks.push(Line::from(&NextStep::new("see why, and what to do", command)).into());
+            blocks.push(Line::from(&NextStep::see_node(first)).into());
         }
         if !self.held.is_empty() {
             let say = "if a rule holds nodes that it should not";
@@ -72,24 +71,19 @@ fn leader(status: &ClusterStatus, page: &Page) -> Line {
     if let Some(why) = &status.leader_unknown {
         return line.poor("unknown").plain(format!("  {why}"));
     }
-    let Some(LeaderStatus {
-        lease, instances, ..
-    }) = &status.leader
-    else {
-        return line.plain(
-            "there is no Lease: the controller does not run, or runs without leader election",
-        );
+    let Some(leader) = &status.leader else {
+        let why = "there is no Lease: the controller does not run, or runs without leader election";
+        return line.plain(why);
     };
-    let renewed = lease
-        .renewed
-        .map_or_else(String::new, |at| format!(" {} ago", page.age(at)));
+    let lease = &leader.lease;
+    let ago = |at| format!(" {} ago", page.age(at));
+    let renewed = lease.renewed.map(ago).unwrap_or_default();
+    let leads = format!("  {} (lease renewed{renewed})", lease.pod());
     let line = match lease.idle(page.now) {
-        None => line
-            .good("leading")
-            .plain(format!("  {} (lease renewed{renewed})", lease.pod())),
+        None => line.good("leading").plain(leads),
         Some(why) => line.bad(why),
     };
-    let line = match instances {
+    let line = match leader.instances {
         (0, _) => line,
         (all, ready) => line.plain(format!(", {ready} of {all} instances ready")),
     };
@@ -109,9 +103,8 @@ fn versions(status: &ClusterStatus) -> Line {
 }
 
 fn nodes(nodes: &NodeCounts) -> Line {
-    let mut line = Line::new()
-        .faint("nodes       ")
-        .plain(nodes.total.to_string());
+    let line = Line::new().faint("nodes       ");
+    let mut line = line.plain(nodes.total.to_string());
     for (verdict, count) in nodes.by_verdict.iter().filter(|(_, count)| **count > 0) {
         let (look, word, _) = verdict.words();
         line = line.plain(", ").with(look, format!("{count} {word}"));

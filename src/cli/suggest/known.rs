@@ -62,11 +62,7 @@ impl ComponentPurpose {
             let named = named.filter(|(name, kind)| kind == condition || agent.mentions(name));
             conditions = named.map(|(_, kind)| kind).collect();
             // The driver's image is the first one that is not a sidecar's.
-            let is_sidecar = |it: &&str| {
-                [REGISTRAR, "livenessprobe"]
-                    .iter()
-                    .any(|part| it.contains(part))
-            };
+            let is_sidecar = |it: &&str| it.contains(REGISTRAR) || it.contains("livenessprobe");
             let driver = agent.images().find(|image| !is_sidecar(image));
             what = format!("{what}: {}", driver.unwrap_or(&daemon_set.key.name));
         }

@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 
 use super::check::waits_for;
 use super::page::{Page, Render};
+use crate::api::TaintEffect;
 use crate::api::names::{GROUP, KIND, TAINT_PREFIX, VERSION};
 use crate::cli::snapshot::{Agent, Snapshot};
 use crate::condition::{names_nothing, tolerates};
@@ -110,12 +111,7 @@ fn suggestion(
     recognised: &[(&Agent, Vec<String>, String)],
 ) -> Suggestion {
     let key = format!("{TAINT_PREFIX}{name}");
-    let taint = Taint {
-        key: key.clone(),
-        value: String::new(),
-        effect: "NoSchedule".into(),
-        time_added: None,
-    };
+    let taint = Taint::new(&*key, "", TaintEffect::NoSchedule);
     let why = purpose.why.iter();
     let mut comments: Vec<String> = why.map(ToString::to_string).collect();
     for (Agent { daemon_set, .. }, _, what) in recognised {
@@ -129,10 +125,8 @@ fn suggestion(
         }
     }
     let conditions: BTreeSet<&String> = recognised.iter().flat_map(|it| &it.1).collect();
-    let conditions: Vec<_> = conditions
-        .into_iter()
-        .map(|condition| json!({"type": condition, "requiredStatus": "True"}))
-        .collect();
+    let required = |condition| json!({"type": condition, "requiredStatus": "True"});
+    let conditions: Value = conditions.into_iter().map(required).collect();
     let (label, value) = purpose.label;
     let rule = json!({
         "apiVersion": format!("{GROUP}/{VERSION}"),
