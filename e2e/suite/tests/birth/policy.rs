@@ -204,32 +204,14 @@ async fn rules_that_put_no_taint_on_nodes_and_nodes_that_have_completed_are_pass
     all_are_known(&client, "over").await?;
     let completed = |id: &str| format!("readiness.k8s.io/bootstrap-completed-{id}");
     let uid = bootstrap.uid().context("a rule without a UID")?;
-    for (name, annotations, expected) in [
-        (
-            "none",
-            vec![],
-            &["over-bootstrap", "over-last", "over-reboots"][..],
-        ),
-        (
-            "by UID",
-            vec![completed(&uid)],
-            &["over-last", "over-reboots"],
-        ),
-        (
-            "by name",
-            vec![
-                completed("over-bootstrap"),
-                completed("over-reboots"),
-                completed("over-last"),
-            ],
-            &["over-last", "over-reboots"],
-        ),
-        (
-            "another's",
-            vec![completed("another")],
-            &["over-bootstrap", "over-last", "over-reboots"],
-        ),
-    ] {
+    #[rustfmt::skip]
+    let cases = [
+        ("none", vec![], &["over-bootstrap", "over-last", "over-reboots"][..]),
+        ("by UID", vec![completed(&uid)], &["over-last", "over-reboots"]),
+        ("by name", ["over-bootstrap", "over-reboots", "over-last"].map(completed).into(), &["over-last", "over-reboots"]),
+        ("another's", vec![completed("another")], &["over-bootstrap", "over-last", "over-reboots"]),
+    ];
+    for (name, annotations, expected) in cases {
         let mut node = labelled("over", "over");
         for annotation in annotations {
             node = node.annotation(&annotation, "{}");
@@ -274,42 +256,20 @@ async fn a_rule_that_cannot_be_used_keeps_no_node_from_joining() -> Result<()> {
     let labels = |labels: Value| json!({"matchLabels": labels});
     let expression = |requirement: Value| json!({"matchExpressions": [requirement]});
     let taint = |value: &str| json!({"key": key("value"), "value": value, "effect": "NoSchedule"});
-    for (name, field, value) in [
+    #[rustfmt::skip]
+    let cases = [
         ("value", "taint", taint("not a label's value")),
         ("selector", "nodeSelector", json!({})),
         ("empty", "nodeSelector", labels(json!({}))),
-        (
-            "label-key",
-            "nodeSelector",
-            expression(json!({"key": "a b", "operator": "DoesNotExist"})),
-        ),
-        (
-            "operator",
-            "nodeSelector",
-            expression(json!({"key": "test", "operator": "Gt", "values": ["1"]})),
-        ),
-        (
-            "no-value",
-            "nodeSelector",
-            expression(json!({"key": "none", "operator": "NotIn"})),
-        ),
-        (
-            "a-value",
-            "nodeSelector",
-            expression(json!({"key": "test", "operator": "Exists", "values": ["lax"]})),
-        ),
-        (
-            "bad-value",
-            "nodeSelector",
-            expression(json!({"key": "test", "operator": "NotIn", "values": ["a b"]})),
-        ),
+        ("label-key", "nodeSelector", expression(json!({"key": "a b", "operator": "DoesNotExist"}))),
+        ("operator", "nodeSelector", expression(json!({"key": "test", "operator": "Gt", "values": ["1"]}))),
+        ("no-value", "nodeSelector", expression(json!({"key": "none", "operator": "NotIn"}))),
+        ("a-value", "nodeSelector", expression(json!({"key": "test", "operator": "Exists", "values": ["lax"]}))),
+        ("bad-value", "nodeSelector", expression(json!({"key": "test", "operator": "NotIn", "values": ["a b"]}))),
         ("any", "conditionPolicy", json!("anyOf")),
-        (
-            "default",
-            "conditions",
-            json!([{"type": CONDITION, "requiredStatus": "True", "defaultStatus": "False"}]),
-        ),
-    ] {
+        ("default", "conditions", json!([{"type": CONDITION, "requiredStatus": "True", "defaultStatus": "False"}])),
+    ];
+    for (name, field, value) in cases {
         rule(&format!("lax-{name}"), &key(&format!("lax-{name}")))
             .waits_for(CONDITION)
             .bootstrap_only()

@@ -23,59 +23,20 @@ async fn every_operator_selects_the_nodes_it_says() -> Result<()> {
         return Ok(());
     };
     let pool = |operator: &str, values: &[&str]| selects("pool", operator, values);
+    #[rustfmt::skip]
     let cases: [(&str, Value, Vec<Value>, &[&str]); 12] = [
         ("label", json!({"pool": "gpu"}), vec![], &["gpu"]),
-        (
-            "labels",
-            json!({"pool": "gpu", "zone": "a"}),
-            vec![],
-            &["gpu"],
-        ),
-        (
-            "labels-apart",
-            json!({"pool": "gpu", "zone": "b"}),
-            vec![],
-            &[],
-        ),
+        ("labels", json!({"pool": "gpu", "zone": "a"}), vec![], &["gpu"]),
+        ("labels-apart", json!({"pool": "gpu", "zone": "b"}), vec![], &[]),
         ("label-empty", json!({"pool": ""}), vec![], &["empty"]),
         ("in", json!({}), vec![pool("In", &["gpu", "tpu"])], &["gpu"]),
         ("in-empty", json!({}), vec![pool("In", &[""])], &["empty"]),
-        (
-            "not-in",
-            json!({}),
-            vec![pool("NotIn", &["gpu"])],
-            &["cpu", "empty", "none"],
-        ),
-        (
-            "exists",
-            json!({}),
-            vec![pool("Exists", &[])],
-            &["cpu", "empty", "gpu"],
-        ),
-        (
-            "absent",
-            json!({}),
-            vec![pool("DoesNotExist", &[])],
-            &["none"],
-        ),
-        (
-            "two",
-            json!({}),
-            vec![pool("Exists", &[]), pool("NotIn", &["gpu", ""])],
-            &["cpu"],
-        ),
-        (
-            "both",
-            json!({"zone": "a"}),
-            vec![pool("In", &["gpu", "cpu"])],
-            &["gpu"],
-        ),
-        (
-            "a-key-with-a-prefix",
-            json!({}),
-            vec![selects("example.com/pool.name", "In", &["x_Y.z-1"])],
-            &["cpu"],
-        ),
+        ("not-in", json!({}), vec![pool("NotIn", &["gpu"])], &["cpu", "empty", "none"]),
+        ("exists", json!({}), vec![pool("Exists", &[])], &["cpu", "empty", "gpu"]),
+        ("absent", json!({}), vec![pool("DoesNotExist", &[])], &["none"]),
+        ("two", json!({}), vec![pool("Exists", &[]), pool("NotIn", &["gpu", ""])], &["cpu"]),
+        ("both", json!({"zone": "a"}), vec![pool("In", &["gpu", "cpu"])], &["gpu"]),
+        ("a-key-with-a-prefix", json!({}), vec![selects("example.com/pool.name", "In", &["x_Y.z-1"])], &["cpu"]),
     ];
     for (name, labels, mut requirements, _) in cases.clone() {
         requirements.push(selects("test", "In", &["selectors"]));
@@ -88,16 +49,14 @@ async fn every_operator_selects_the_nodes_it_says() -> Result<()> {
             .await?;
     }
     all_are_known(&client, "selectors").await?;
+    let cpu = [
+        ("pool", "cpu"),
+        ("zone", "b"),
+        ("example.com/pool.name", "x_Y.z-1"),
+    ];
     for (name, labels) in [
         ("gpu", &[("pool", "gpu"), ("zone", "a")][..]),
-        (
-            "cpu",
-            &[
-                ("pool", "cpu"),
-                ("zone", "b"),
-                ("example.com/pool.name", "x_Y.z-1"),
-            ],
-        ),
+        ("cpu", &cpu),
         ("empty", &[("pool", "")]),
         ("none", &[]),
     ] {

@@ -330,29 +330,16 @@ async fn a_preview_says_what_the_api_server_refuses_and_whether_it_was_asked() -
         let said = ask_json(&kubeconfig, &preview).await?;
         anyhow::Ok(said["rules"][0]["refusals"].to_string().replace('\\', ""))
     };
-    for (fields, expected) in [
-        (
-            json!({"gracePeriode": "1m"}),
-            "unknown field \"spec.gracePeriode\"",
-        ),
-        (
-            json!({"gracePeriod": "1m"}),
-            "`gracePeriod` belongs under `spec.nodegate`",
-        ),
-        (
-            json!({"enforcementMode": "bootstrap-only", "nodegate": { "gracePeriod": "1m" }}),
-            "gracePeriod",
-        ),
-        (
-            json!({"nodegate": { "heartbeatTimeout": "5s" }}),
-            "heartbeatTimeout",
-        ),
-        (
-            json!({"nodegate": { "repair": {"readinessTTL": "10s", "action": "Release"} }}),
-            "readinessTTL",
-        ),
+    #[rustfmt::skip]
+    let cases = [
+        (json!({"gracePeriode": "1m"}), "unknown field \"spec.gracePeriode\""),
+        (json!({"gracePeriod": "1m"}), "`gracePeriod` belongs under `spec.nodegate`"),
+        (json!({"enforcementMode": "bootstrap-only", "nodegate": { "gracePeriod": "1m" }}), "gracePeriod"),
+        (json!({"nodegate": { "heartbeatTimeout": "5s" }}), "heartbeatTimeout"),
+        (json!({"nodegate": { "repair": {"readinessTTL": "10s", "action": "Release"} }}), "readinessTTL"),
         (json!({"nodeSelector": {}}), "nodeSelector"),
-    ] {
+    ];
+    for (fields, expected) in cases {
         let refusals = refusals(fields).await?;
         ensure!(refusals.contains(expected), "{expected}: {refusals}");
         ensure!(ask(&kubeconfig, &preview).await?.code == 2, "{expected}");

@@ -14,35 +14,13 @@ use super::cases::{BOOTSTRAP, CONTINUOUS};
 use super::validation::{create, message, spec};
 
 /// Name, base and spec of a rule, and a change that is still refused, with its message.
+#[rustfmt::skip]
 const LEGACY: &[(&str, &str, &str, &str, &str)] = &[
-    (
-        "any-of",
-        BOOTSTRAP,
-        "{conditionPolicy: anyOf}",
-        "{conditionPolicy: allOf}",
-        "conditionPolicy is immutable",
-    ),
-    (
-        "default-status",
-        BOOTSTRAP,
-        "{conditions: [{type: A, requiredStatus: 'True', defaultStatus: 'True'}]}",
-        "{conditions: [{type: A, requiredStatus: 'True', defaultStatus: 'False'}]}",
-        "conditions is immutable",
-    ),
-    (
-        "empty-selector",
-        CONTINUOUS,
-        "{nodeSelector: {matchLabels: null}}",
-        "{nodeSelector: {matchExpressions: []}}",
-        "nodeSelector must not be empty",
-    ),
-    (
-        "odd-value",
-        CONTINUOUS,
-        "{taint: {value: not yet}}",
-        "{taint: {value: not now}}",
-        "taint value is immutable",
-    ),
+    ("any-of", BOOTSTRAP, "{conditionPolicy: anyOf}", "{conditionPolicy: allOf}", "conditionPolicy is immutable"),
+    ("default-status", BOOTSTRAP, "{conditions: [{type: A, requiredStatus: 'True', defaultStatus: 'True'}]}",
+        "{conditions: [{type: A, requiredStatus: 'True', defaultStatus: 'False'}]}", "conditions is immutable"),
+    ("empty-selector", CONTINUOUS, "{nodeSelector: {matchLabels: null}}", "{nodeSelector: {matchExpressions: []}}", "nodeSelector must not be empty"),
+    ("odd-value", CONTINUOUS, "{taint: {value: not yet}}", "{taint: {value: not now}}", "taint value is immutable"),
 ];
 
 #[tokio::test]

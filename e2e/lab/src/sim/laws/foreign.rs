@@ -171,53 +171,19 @@ mod tests {
     fn only_what_is_ours_may_change() {
         let gpu = json!({ "key": "example.com/gpu", "effect": "NoSchedule", "value": "yes" });
         let cordon = json!({ "key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule" });
-        for (name, patch, fine) in [
-            (
-                "our taint",
-                json!({ "spec": { "taints": [gpu, cordon] } }),
-                true,
-            ),
-            (
-                "another's taint",
-                json!({ "spec": { "taints": [taint(), cordon] } }),
-                false,
-            ),
-            (
-                "its value",
-                json!({ "spec": { "taints": [taint(), { "key": "example.com/gpu", "effect": "NoSchedule" }, cordon] } }),
-                false,
-            ),
-            (
-                "the order",
-                json!({ "spec": { "taints": [taint(), cordon, gpu] } }),
-                false,
-            ),
-            (
-                "a taint of nobody",
-                json!({ "spec": { "taints": [taint(), gpu, cordon, { "key": "x", "effect": "NoExecute" }] } }),
-                false,
-            ),
-            (
-                "our annotation",
-                json!({ "metadata": { "annotations": { "nodegate.dev/x": "y" } } }),
-                true,
-            ),
-            (
-                "another's annotation",
-                json!({ "metadata": { "annotations": { "x": "z" } } }),
-                false,
-            ),
-            (
-                "a label",
-                json!({ "metadata": { "labels": { "pool": "b" } } }),
-                false,
-            ),
-            (
-                "the cordon",
-                json!({ "spec": { "unschedulable": null } }),
-                false,
-            ),
-        ] {
+        #[rustfmt::skip]
+        let cases = [
+            ("our taint", json!({ "spec": { "taints": [gpu, cordon] } }), true),
+            ("another's taint", json!({ "spec": { "taints": [taint(), cordon] } }), false),
+            ("its value", json!({ "spec": { "taints": [taint(), { "key": "example.com/gpu", "effect": "NoSchedule" }, cordon] } }), false),
+            ("the order", json!({ "spec": { "taints": [taint(), cordon, gpu] } }), false),
+            ("a taint of nobody", json!({ "spec": { "taints": [taint(), gpu, cordon, { "key": "x", "effect": "NoExecute" }] } }), false),
+            ("our annotation", json!({ "metadata": { "annotations": { "nodegate.dev/x": "y" } } }), true),
+            ("another's annotation", json!({ "metadata": { "annotations": { "x": "z" } } }), false),
+            ("a label", json!({ "metadata": { "labels": { "pool": "b" } } }), false),
+            ("the cordon", json!({ "spec": { "unschedulable": null } }), false),
+        ];
+        for (name, patch, fine) in cases {
             let mut story = Story::under(json!({}));
             let mut node = node("n");
             node["metadata"]["annotations"] = json!({ "x": "y" });

@@ -36,60 +36,25 @@ use super::time::{Time, s};
 use super::{Law, Who};
 use crate::Kind;
 
+#[rustfmt::skip]
 pub fn all() -> Laws {
     vec![
         ("every removal is justified", Box::new(removals::Removals)),
-        (
-            "release waits for no limit",
-            Box::new(release_time::ReleaseTime),
-        ),
+        ("release waits for no limit", Box::new(release_time::ReleaseTime)),
         ("every gating is justified", Box::new(gatings::Gatings)),
-        (
-            "a completed bootstrap is never gated again",
-            Box::new(bootstrap::Bootstrap),
-        ),
+        ("a completed bootstrap is never gated again", Box::new(bootstrap::Bootstrap)),
         ("what is others' stays as it is", Box::new(foreign::Foreign)),
-        (
-            "nobody's taint is removed on an annotation's word",
-            Box::new(forgery::Forgery),
-        ),
-        (
-            "a guarded rule gates no more nodes than its rates allow",
-            Box::new(disruption::Disruption::default()),
-        ),
-        (
-            "a rule that comes into force gates no more nodes in use than its limit",
-            Box::new(first_gating::FirstGating::default()),
-        ),
-        (
-            "a joining node runs no workload",
-            Box::new(workload::Workload),
-        ),
-        (
-            "a deleted rule goes when its nodes are clean",
-            Box::new(deletion::Deletion),
-        ),
-        (
-            "no claim of a node is deleted that was ever released",
-            Box::new(claims::Claims),
-        ),
-        (
-            "what does not help is not repeated for ever",
-            Box::new(futile::Futile::default()),
-        ),
+        ("nobody's taint is removed on an annotation's word", Box::new(forgery::Forgery)),
+        ("a guarded rule gates no more nodes than its rates allow", Box::new(disruption::Disruption::default())),
+        ("a rule that comes into force gates no more nodes in use than its limit", Box::new(first_gating::FirstGating::default())),
+        ("a joining node runs no workload", Box::new(workload::Workload)),
+        ("a deleted rule goes when its nodes are clean", Box::new(deletion::Deletion)),
+        ("no claim of a node is deleted that was ever released", Box::new(claims::Claims)),
+        ("what does not help is not repeated for ever", Box::new(futile::Futile::default())),
         ("writes are bounded", Box::new(writes::Writes::default())),
-        (
-            "only a leader writes, and one thing at a time",
-            Box::new(leadership::Leadership),
-        ),
-        (
-            "at the end everything is as the rules say",
-            Box::new(end::End),
-        ),
-        (
-            "the command line agrees with the controller",
-            Box::new(Agreement),
-        ),
+        ("only a leader writes, and one thing at a time", Box::new(leadership::Leadership)),
+        ("at the end everything is as the rules say", Box::new(end::End)),
+        ("the command line agrees with the controller", Box::new(Agreement)),
     ]
 }
 
