@@ -48,18 +48,7 @@ impl Observatory {
     async fn open() -> Result<Self> {
         let cluster = Cluster::start(Options::api_only()).await?;
         cluster.install().await?;
-        for arguments in [
-            &["serviceaccount", "reader", "--namespace=default"][..],
-            &[
-                "clusterrolebinding",
-                "reader",
-                "--clusterrole=nrr-metrics-reader",
-                "--serviceaccount=default:reader",
-            ],
-        ] {
-            cluster.kubectl(&[&["create"], arguments].concat()).await?;
-        }
-        let token = cluster.service_account_token("default", "reader").await?;
+        let token = cluster.account("reader", "nrr-metrics-reader").await?;
         fs::write(cluster.folder().join("reader.token"), token)?;
         let certificates = cluster.folder().join("metrics-certs");
         let ca = certificate::write(&certificates)?;

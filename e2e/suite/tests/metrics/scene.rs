@@ -8,11 +8,10 @@
 
 use anyhow::Result;
 use kube::Client;
+use nodegate_suite::gates::{eventually_gated, eventually_released};
+use nodegate_testbed::changes;
 use nodegate_testbed::fixtures::{daemon_set, node, rule};
-use nodegate_testbed::{changes, eventually, sights};
 use serde_json::json;
-
-use super::SOON;
 
 /// The condition of `gate` and `boot`.
 pub(crate) const READY: &str = "example.com/Ready";
@@ -72,17 +71,11 @@ pub(crate) async fn play(client: &Client) -> Result<()> {
         .create(client)
         .await?;
     for (name, rule) in [("node-of-gate", "gate"), ("node-of-parts", "parts")] {
-        eventually(&format!("{name} is gated"), SOON, async || {
-            sights::has_taint(client, name, &key(rule)).await
-        })
-        .await?;
+        eventually_gated(client, name, &key(rule)).await?;
     }
     changes::set_node_condition(client, "node-of-gate", READY, "True").await?;
     for (name, rule) in [("node-of-gate", "gate"), ("node-of-boot", "boot")] {
-        eventually(&format!("{name} is released"), SOON, async || {
-            Ok(!sights::has_taint(client, name, &key(rule)).await?)
-        })
-        .await?;
+        eventually_released(client, name, &key(rule)).await?;
     }
     Ok(())
 }
