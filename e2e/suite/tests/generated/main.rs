@@ -32,7 +32,7 @@ use nodegate_testbed::{Cluster, Controller, Options, note_failure, ports};
 use rest::Observer;
 use round::{Bench, play};
 use schema::Schema;
-use tally::Tally;
+use tally::{ROUNDS, Tally};
 
 const SEED: &str = "GENERATED_SEED";
 const SECONDS: &str = "GENERATED_SECONDS";
@@ -82,7 +82,7 @@ async fn whatever_rules_there_are_nothing_of_them_is_left() -> Result<()> {
                 script.join("\n")
             );
         }
-        tally.round();
+        tally.add(ROUNDS, 1);
         this = seeds.next();
     }
     println!(

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use crate::chance::Chance;
 use crate::rest::Observer;
 use crate::schema::{Edit, Schema, spoil};
-use crate::tally::Tally;
+use crate::tally::{self, Tally};
 use crate::view::{Taint, View, is_as_before, is_one_or_the_other, taint_of};
 use crate::words::RULES;
 use crate::world::World;
@@ -163,7 +163,9 @@ impl Round<'_> {
             return Ok(None);
         }
         let is_accepted = self.replace(name, &edit.spec).await?;
-        self.bench.tally.edited(is_accepted);
+        let refused = usize::from(!is_accepted);
+        self.bench.tally.add(tally::EDITS, 1);
+        self.bench.tally.add(tally::EDITS_REFUSED, refused);
         Ok(is_accepted.then_some((name, before, edit)))
     }
 
@@ -237,7 +239,8 @@ impl Round<'_> {
         let view = View::read(self.bench.client).await?;
         view.is_sound(&self.world.born_with, &self.left)
             .with_context(|| when.to_owned())?;
-        self.bench.tally.turned_down(view.turned_down());
+        let turned_down = view.turned_down();
+        self.bench.tally.add(tally::TURNED_DOWN, turned_down);
         Ok(view)
     }
 
@@ -291,9 +294,10 @@ impl Round<'_> {
             what?;
             bail!("the nodes and rules cannot be read");
         }
-        self.bench
-            .tally
-            .undone(edits.len(), same.len(), is_comparable);
+        let roughly = usize::from(is_comparable);
+        self.bench.tally.add(tally::UNDONE, edits.len());
+        self.bench.tally.add(tally::COMPARED, same.len());
+        self.bench.tally.add(tally::COMPARED_ROUGHLY, roughly);
         Ok(())
     }
 

@@ -1,75 +1,62 @@
 //! What was tried.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use anyhow::{Result, ensure};
 use serde_json::{Map, Value};
 
-/// Counts of what was tried, and how it went.
+pub(crate) const ROUNDS: &str = "rounds";
+const AT_ONCE: &str = "rules accepted at once";
+const MENDED: &str = "rules accepted after they were mended";
+const REFUSED: &str = "rules refused";
+pub(crate) const EDITS: &str = "edits";
+pub(crate) const EDITS_REFUSED: &str = "edits refused";
+pub(crate) const UNDONE: &str = "edits undone";
+pub(crate) const COMPARED: &str = "rules compared in full";
+pub(crate) const COMPARED_ROUGHLY: &str = "times all taints compared";
+pub(crate) const TURNED_DOWN: &str = "times a rule turned down by the controller";
+
+/// How often each thing was tried, or came of it.
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
-    rounds: usize,
-    at_once: usize,
-    mended: usize,
-    refused: usize,
-    spoilt: usize,
-    spoilt_refused: usize,
-    edits: usize,
-    edits_refused: usize,
-    undone: usize,
-    compared: usize,
-    compared_roughly: usize,
-    turned_down: usize,
+    counts: BTreeMap<&'static str, usize>,
     /// The fields of accepted specs.
     fields: BTreeSet<String>,
 }
 
 impl Tally {
-    pub(crate) fn round(&mut self) {
-        self.rounds += 1;
+    pub(crate) fn add(&mut self, what: &'static str, count: usize) {
+        *self.counts.entry(what).or_default() += count;
     }
 
+    /// A rule was accepted after this many changes.
     pub(crate) fn created(&mut self, spec: &Value, is_spoilt: bool, times_mended: usize) {
-        match (is_spoilt, times_mended) {
-            (true, _) => self.spoilt += 1,
-            (false, 0) => self.at_once += 1,
-            (false, _) => self.mended += 1,
-        }
-        let fields = spec.as_object();
-        self.fields
-            .extend(fields.into_iter().flat_map(Map::keys).cloned());
+        let what = match (is_spoilt, times_mended) {
+            (true, _) => "spoilt rules accepted",
+            (false, 0) => AT_ONCE,
+            (false, _) => MENDED,
+        };
+        self.add(what, 1);
+        let fields = spec.as_object().into_iter().flat_map(Map::keys);
+        self.fields.extend(fields.cloned());
     }
 
     pub(crate) fn refused(&mut self, is_spoilt: bool) {
-        if is_spoilt {
-            self.spoilt += 1;
-            self.spoilt_refused += 1;
+        let what = if is_spoilt {
+            "spoilt rules refused"
         } else {
-            self.refused += 1;
-        }
-    }
-
-    pub(crate) fn edited(&mut self, is_accepted: bool) {
-        self.edits += 1;
-        self.edits_refused += usize::from(!is_accepted);
-    }
-
-    pub(crate) fn turned_down(&mut self, rules: usize) {
-        self.turned_down += rules;
-    }
-
-    pub(crate) fn undone(&mut self, edits: usize, compared: usize, roughly: bool) {
-        self.undone += edits;
-        self.compared += compared;
-        self.compared_roughly += usize::from(roughly);
+            REFUSED
+        };
+        self.add(what, 1);
     }
 
     /// The rounds have tried something.
     pub(crate) fn is_telling(&self) -> Result<()> {
-        let accepted = self.at_once + self.mended;
+        let count = |what| self.counts.get(what).copied().unwrap_or_default();
+        let accepted = count(AT_ONCE) + count(MENDED);
         ensure!(
-            accepted > self.refused && self.compared > 0,
+            accepted > count(REFUSED) && count(COMPARED) > 0,
             "the API server accepts too little of what is made: {self}"
         );
         Ok(())
@@ -84,26 +71,8 @@ impl Tally {
 
 impl fmt::Display for Tally {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self {
-            rounds,
-            at_once,
-            mended,
-            refused,
-            spoilt,
-            spoilt_refused,
-            ..
-        } = self;
-        write!(
-            f,
-            "{rounds} rounds; {at_once} rules accepted at once, {mended} after they were mended, \
-             {refused} refused; {spoilt} spoilt, {spoilt_refused} of them refused; {} edits, {} refused; {} undone, {} rules \
-             compared in full, {} times all taints; {} times a rule turned down by the controller",
-            self.edits,
-            self.edits_refused,
-            self.undone,
-            self.compared,
-            self.compared_roughly,
-            self.turned_down
-        )
+        let counts = self.counts.iter();
+        let counts = counts.map(|(what, count)| format!("{count} {what}"));
+        f.write_str(&counts.collect::<Vec<_>>().join(", "))
     }
 }
