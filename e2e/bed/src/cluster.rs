@@ -221,13 +221,30 @@ impl Cluster {
 
     /// Applies a path (`kubectl apply --server-side`): a folder with a kustomization, a folder of manifests or a file.
     pub async fn apply_path(&self, path: &Path) -> Result<String> {
+        self.kubectl_on(&["apply", "--server-side"], path).await
+    }
+
+    /// Applies a path, and refuses fields that the API server does not know.
+    pub async fn apply_strictly(&self, path: &Path) -> Result<String> {
+        let strictly = ["apply", "--server-side", "--validate=strict"];
+        self.kubectl_on(&strictly, path).await
+    }
+
+    /// Applies a path over what somebody else has applied.
+    pub async fn apply_over(&self, path: &Path) -> Result<String> {
+        let over = ["apply", "--server-side", "--force-conflicts"];
+        self.kubectl_on(&over, path).await
+    }
+
+    /// Runs `kubectl` on a path, such as with `apply`.
+    pub async fn kubectl_on(&self, arguments: &[&str], path: &Path) -> Result<String> {
         let kind = if path.join("kustomization.yaml").is_file() {
             "-k"
         } else {
             "-f"
         };
         let path = path.to_string_lossy();
-        self.kubectl(&["apply", "--server-side", kind, &path]).await
+        self.kubectl(&[arguments, &[kind, &path]].concat()).await
     }
 
     async fn kubectl_with_input(&self, arguments: &[&str], input: &str) -> Result<String> {

@@ -76,10 +76,8 @@ impl Cluster {
 
     /// Installs `config/crd` and waits until it is established.
     pub async fn install_crd(&self) -> Result<()> {
-        let folder = config("crd");
-        self.kubectl(&["apply", "--server-side", "-k", &folder.to_string_lossy()])
-            .await
-            .context("installing the CRD")?;
+        let applied = self.apply_path(&config("crd")).await;
+        applied.context("installing the CRD")?;
         self.until_established(CRD).await
     }
 
@@ -88,11 +86,8 @@ impl Cluster {
         let namespace =
             format!("{{apiVersion: v1, kind: Namespace, metadata: {{name: {NAMESPACE}}}}}");
         self.apply(&namespace).await?;
-        let folder = config("rbac");
-        self.kubectl(&["apply", "-k", &folder.to_string_lossy()])
-            .await
-            .context("installing the RBAC")?;
-        Ok(())
+        let applied = self.kubectl_on(&["apply"], &config("rbac")).await;
+        applied.context("installing the RBAC").map(drop)
     }
 
     /// Installs Karpenter's resource definitions, and this repository's RBAC for them.
@@ -102,10 +97,9 @@ impl Cluster {
     }
 
     pub async fn install_karpenter_rbac(&self) -> Result<()> {
-        let folder = config("karpenter");
-        self.kubectl(&["apply", "-k", &folder.to_string_lossy()])
-            .await
-            .context("installing the RBAC for Karpenter")?;
-        Ok(())
+        let applied = self.kubectl_on(&["apply"], &config("karpenter")).await;
+        applied
+            .context("installing the RBAC for Karpenter")
+            .map(drop)
     }
 }

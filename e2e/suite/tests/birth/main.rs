@@ -49,10 +49,7 @@ async fn install(cluster: &Cluster) -> Result<bool> {
     cluster.install().await?;
     // The policies that restrict kubelets must ignore what the API server writes.
     for folder in ["birth", "policy"] {
-        let folder = config(folder).to_string_lossy().into_owned();
-        cluster
-            .kubectl(&["apply", "--server-side", "--validate=strict", "-k", &folder])
-            .await?;
+        cluster.apply_strictly(&config(folder)).await?;
     }
     Ok(true)
 }

@@ -244,9 +244,7 @@ async fn a_kubelet_registers_its_node_and_finds_it_closed() -> Result<()> {
 async fn a_rule_that_cannot_be_used_keeps_no_node_from_joining() -> Result<()> {
     let cluster = Cluster::start(Options::api_only()).await?;
     let crd = repository().join("e2e/suite/tests/fixtures/upstream-crd.yaml");
-    cluster
-        .kubectl(&["apply", "--server-side", "-f", &crd.to_string_lossy()])
-        .await?;
+    cluster.apply_path(&crd).await?;
     cluster.until_established(CRD).await?;
     cluster.install_without_crd().await?;
     if !install(&cluster).await? {

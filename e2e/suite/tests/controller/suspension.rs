@@ -104,8 +104,7 @@ async fn a_controller_that_cannot_read_the_lease_is_not_ready() -> Result<()> {
     })
     .await?;
     let role = manifests("rbac").join("leader_election_role.yaml");
-    let apply = ["apply", "-f", &role.to_string_lossy()];
-    cluster.kubectl(&apply).await?;
+    cluster.kubectl_on(&["apply"], &role).await?;
     eventually("it is ready", SOON, async || {
         Ok(controller.is_ready().await)
     })

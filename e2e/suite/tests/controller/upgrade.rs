@@ -93,10 +93,7 @@ async fn an_earlier_version_is_upgraded_and_rolled_back() -> Result<()> {
 
 /// Applies the CRD of a version over the one that is there.
 async fn apply_crd(cluster: &Cluster, version: &Path) -> Result<()> {
-    let folder = version.join("config/crd");
-    let folder = folder.to_string_lossy();
-    let apply = ["apply", "--server-side", "--force-conflicts", "-k", &folder];
-    cluster.kubectl(&apply).await?;
+    cluster.apply_over(&version.join("config/crd")).await?;
     cluster.until_established(CRD).await
 }
 

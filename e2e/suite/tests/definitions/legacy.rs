@@ -35,10 +35,7 @@ async fn a_rule_made_under_upstreams_definition_can_be_changed_where_it_does_no_
         })
         .await?;
     }
-    let folder = config("crd").to_string_lossy().into_owned();
-    cluster
-        .kubectl(&["apply", "--server-side", "--force-conflicts", "-k", &folder])
-        .await?;
+    cluster.apply_over(&config("crd")).await?;
     for (name, base, legacy, worse, why) in LEGACY {
         eventually("it is the strict definition again", SOON, async || {
             let again = create(&rules, &format!("{name}-again"), spec(base, legacy)?).await;

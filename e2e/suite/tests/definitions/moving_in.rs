@@ -106,9 +106,7 @@ async fn nodegate_takes_over_and_hands_back_without_a_taint_that_flaps() -> Resu
     let witness = Witness::of_nodes(&client).await?;
 
     // The migration.
-    let crd = config("crd");
-    let arguments = ["apply", "--server-side", "--force-conflicts", "-k"];
-    kubectl(&cluster, &arguments, &crd).await?;
+    cluster.apply_over(&config("crd")).await?;
     let controller = Controller::start(&cluster, &["--leader-elect"]).await?;
     let held = COUNT / CASES.len();
     for (rule, expected) in [("network", 2 * held), ("agent", held)] {
@@ -171,18 +169,12 @@ async fn nodegate_takes_over_and_hands_back_without_a_taint_that_flaps() -> Resu
     drop(witness);
     let before = taints(&client).await?;
     let witness = Witness::of_nodes(&client).await?;
-    let arguments = ["apply", "--server-side", "--force-conflicts", "-f"];
-    kubectl(&cluster, &arguments, Path::new(UPSTREAM_FILE)).await?;
+    cluster.apply_over(Path::new(UPSTREAM_FILE)).await?;
     is_as_upstream_wants_it(&client, &uid).await?;
     unchanged(&client, &witness, &before).await?;
 
     // Migrates again: all records still count.
-    kubectl(
-        &cluster,
-        &["apply", "--server-side", "--force-conflicts", "-k"],
-        &crd,
-    )
-    .await?;
+    cluster.apply_over(&config("crd")).await?;
     let _controller = Controller::start(&cluster, &["--leader-elect"]).await?;
     // The other definition has dropped the field, so the rule is frozen until it is applied again.
     eventually_eq("the reason", SOON, json!("FieldsPruned"), async || {
@@ -205,7 +197,7 @@ async fn nodegate_takes_over_and_hands_back_without_a_taint_that_flaps() -> Resu
 /// Sets the cluster up as the Node Readiness Controller leaves it when its process is killed.
 async fn leave_behind(cluster: &Cluster, client: &Client) -> Result<()> {
     // By its documentation: a client-side `kubectl apply`.
-    kubectl(cluster, &["apply", "-f"], Path::new(UPSTREAM_FILE)).await?;
+    cluster.kubectl(&["apply", "-f", UPSTREAM_FILE]).await?;
     cluster.until_established(CRD).await?;
 
     let taint =
@@ -407,10 +399,4 @@ async fn count_annotated_with_prefix(client: &Client, prefix: &str) -> Result<us
     let nodes = nodes(client).await?;
     let keys = nodes.iter().flat_map(|node| node.annotations().keys());
     Ok(keys.filter(|key| key.starts_with(prefix)).count())
-}
-
-async fn kubectl(cluster: &Cluster, arguments: &[&str], path: &Path) -> Result<String> {
-    let path = path.to_string_lossy();
-    let arguments: Vec<&str> = arguments.iter().copied().chain([&*path]).collect();
-    cluster.kubectl(&arguments).await
 }

@@ -1,6 +1,7 @@
 //! The Node Readiness Controller's definition is applied over ours, and ours over that one. Without its fields a rule may mean the
 //! opposite, so it is frozen until it is applied again.
 
+use std::path::Path;
 use std::time::Duration;
 
 use anyhow::Result;
@@ -85,14 +86,7 @@ async fn a_rule_whose_fields_are_pruned_is_frozen_until_it_is_applied_again() ->
     eventually_accepted(&client, "Valid").await?;
     no_node_is_gated(&client).await?;
 
-    let replace = [
-        "apply",
-        "--server-side",
-        "--force-conflicts",
-        "-f",
-        UPSTREAM_FILE,
-    ];
-    cluster.kubectl(&replace).await?;
+    cluster.apply_over(Path::new(UPSTREAM_FILE)).await?;
     eventually("the fields are pruned", SOON, async || {
         let rules = rules(&client).list(&ListParams::default()).await?;
         Ok(rules
@@ -117,10 +111,7 @@ async fn a_rule_whose_fields_are_pruned_is_frozen_until_it_is_applied_again() ->
     }
     no_node_is_gated(&client).await?;
 
-    let ours = config("crd").to_string_lossy().into_owned();
-    cluster
-        .kubectl(&["apply", "--server-side", "--force-conflicts", "-k", &ours])
-        .await?;
+    cluster.apply_over(&config("crd")).await?;
     no_node_is_gated(&client).await?;
     eventually_accepted(&client, "FieldsPruned").await?;
     apply_rules(&cluster).await?;

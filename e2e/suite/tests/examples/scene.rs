@@ -212,25 +212,6 @@ async fn cluster() -> Result<Cluster> {
 
 /// Applies a kustomization, a folder or a file, and refuses unknown fields.
 pub(crate) async fn apply(cluster: &Cluster, path: &Path) -> Result<String> {
-    let arguments = ["apply", "--validate=strict", by(path)];
-    on(cluster, &arguments, path).await
-}
-
-/// Deletes what was applied.
-pub(crate) async fn delete(cluster: &Cluster, path: &Path) -> Result<String> {
-    on(cluster, &["delete", "--wait=false", by(path)], path).await
-}
-
-fn by(path: &Path) -> &'static str {
-    if path.join("kustomization.yaml").is_file() {
-        "-k"
-    } else {
-        "-f"
-    }
-}
-
-async fn on(cluster: &Cluster, arguments: &[&str], path: &Path) -> Result<String> {
-    let path = path.to_string_lossy();
-    let arguments: Vec<&str> = arguments.iter().copied().chain([&*path]).collect();
-    cluster.kubectl(&arguments).await
+    let strictly = ["apply", "--validate=strict"];
+    cluster.kubectl_on(&strictly, path).await
 }

@@ -12,7 +12,7 @@ use nodegate_testbed::install::config;
 use nodegate_testbed::{Cluster, Options};
 use serde_json::Value;
 
-use crate::scene::{apply, delete, examples};
+use crate::scene::{apply, examples};
 
 fn names() -> Result<Vec<String>> {
     let mut names = Vec::new();
@@ -154,15 +154,8 @@ async fn an_api_server_takes_every_example_and_every_whole_manifest_in_the_docum
         }
         whole += 1;
         fs::write(&file, &block.text)?;
-        let file = file.to_string_lossy();
-        let validate = [
-            "apply",
-            "--dry-run=server",
-            "--validate=strict",
-            "-f",
-            &file,
-        ];
-        let taken = cluster.kubectl(&validate).await;
+        let try_out = ["apply", "--dry-run=server", "--validate=strict"];
+        let taken = cluster.kubectl_on(&try_out, &file).await;
         taken.with_context(|| block.place())?;
     }
     ensure!(whole > 0, "no whole manifest was found");
@@ -170,7 +163,8 @@ async fn an_api_server_takes_every_example_and_every_whole_manifest_in_the_docum
         let folder = examples().join(&name);
         let said = apply(&cluster, &folder).await?;
         // The next one may have a rule of the same name.
-        delete(&cluster, &folder).await?;
+        let delete = ["delete", "--wait=false"];
+        cluster.kubectl_on(&delete, &folder).await?;
         ensure!(
             said.contains("nodereadinessrule.readiness.node.x-k8s.io/"),
             "examples/{name} has no rule: {said}"

@@ -92,13 +92,6 @@ fn write(file: &Path, rules: &[Value]) -> Result<()> {
 }
 
 async fn create(cluster: &Cluster, file: &Path) -> Result<String> {
-    let file = file.to_string_lossy();
-    let arguments = [
-        "create",
-        "--dry-run=server",
-        "--validate=strict",
-        "-f",
-        &file,
-    ];
-    cluster.kubectl(&arguments).await
+    let try_out = ["create", "--dry-run=server", "--validate=strict"];
+    cluster.kubectl_on(&try_out, file).await
 }

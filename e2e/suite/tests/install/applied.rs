@@ -26,9 +26,7 @@ async fn installed_by_kustomize_it_runs_on_held_nodes_and_releases_nodes() -> Re
     let client = cluster.client().await?;
     held_node(&client).await?;
     cluster.install_crd().await?;
-    let default = config("default");
-    let apply = ["apply", "--server-side", "-k", &default.to_string_lossy()];
-    let applied = cluster.kubectl(&apply).await?;
+    let applied = cluster.apply_path(&config("default")).await?;
     assert!(!applied.contains("Warning"), "{applied}");
     // The namespace enforces pod security `restricted`: other pods would not be created.
     until_bound(&cluster, NAMESPACE, 2).await?;
@@ -70,7 +68,7 @@ async fn installed_by_kustomize_it_runs_on_held_nodes_and_releases_nodes() -> Re
     })
     .await?;
 
-    let again = cluster.kubectl(&apply).await?;
+    let again = cluster.apply_path(&config("default")).await?;
     assert!(again.lines().count() > 15, "{again}");
     controller.stop().await?;
     Ok(())
@@ -106,10 +104,7 @@ async fn for_karpenters_nodes_it_runs_where_a_node_starts_or_is_short_of_somethi
     }
     let folder = folder("applied-karpenter-nodes")?;
     write_kustomization(&folder, &["default"], &["components/karpenter-nodes"])?;
-    let folder = folder.to_string_lossy();
-    cluster
-        .kubectl(&["apply", "--server-side", "-k", &folder])
-        .await?;
+    cluster.apply_path(&folder).await?;
     until_bound(&cluster, NAMESPACE, 2).await?;
     assert_eq!(pods_in(&client, "starts").await?, 2);
     Ok(())
@@ -130,9 +125,7 @@ async fn the_webhook_component_needs_nothing_but_itself() -> Result<()> {
     cluster.install_crd().await?;
     let folder = folder("applied-webhook")?;
     write_kustomization(&folder, &["default"], &["components/webhook"])?;
-    cluster
-        .kubectl(&["apply", "-k", &folder.to_string_lossy()])
-        .await?;
+    cluster.kubectl_on(&["apply"], &folder).await?;
     let (controller, addresses) = deployment::run(&cluster, NAMESPACE).await?;
     call_webhook_at(&cluster, &addresses.webhook).await?;
     until_conflicts_are_refused(&cluster.client().await?, &controller).await
@@ -190,17 +183,15 @@ async fn it_takes_the_place_of_the_node_readiness_controller() -> Result<()> {
         },
     });
     for apply in [
-        &["apply", "-k"][..],
-        &["apply", "--server-side", "--force-conflicts", "-k"],
+        &["apply"][..],
+        &["apply", "--server-side", "--force-conflicts"],
     ] {
         cluster
             .kubectl(&["create", "namespace", NAMESPACE])
             .await
             .ok();
         cluster.apply(&earlier.to_string()).await?;
-        let default = config("default");
-        let default = default.to_string_lossy();
-        cluster.kubectl(&[apply, &[&default]].concat()).await?;
+        cluster.kubectl_on(apply, &config("default")).await?;
         let path = "jsonpath={.spec.template.spec.containers[*].command} {.spec.template.spec.containers[*].args[*]}";
         let arguments = ["get", MANAGER, "-n", NAMESPACE, "-o", path];
         let runs = cluster.kubectl(&arguments).await?;

@@ -34,9 +34,7 @@ async fn both_operators_take_what_there_is_for_them_and_cert_manager_issues_a_ce
     let components = components.each_ref().map(String::as_str);
     write_kustomization(&folder, &["default"], &components)?;
     // Fails where the API server drops an unknown field, or misses a required one.
-    let folder = folder.to_string_lossy();
-    let strictly = ["apply", "--server-side", "--validate=strict", "-k", &folder];
-    cluster.kubectl(&strictly).await?;
+    cluster.apply_strictly(&folder).await?;
     let get = [&["get", "-n", NAMESPACE][..], &THEIRS].concat();
     cluster.kubectl(&get).await?;
 

@@ -9,8 +9,7 @@ use nodegate_testbed::{Cluster, Options};
 async fn the_controller_may_do_what_it_does_and_no_more() -> Result<()> {
     let cluster = Cluster::start(Options::api_only()).await?;
     cluster.install().await?;
-    let webhook = config("webhook").to_string_lossy().into_owned();
-    cluster.kubectl(&["apply", "-k", &webhook]).await?;
+    cluster.kubectl_on(&["apply"], &config("webhook")).await?;
     let user = format!("--as={CONTROLLER}");
     for (question, expected) in [
         ("patch nodes", true),

@@ -168,10 +168,7 @@ async fn a_crd_that_is_older_than_the_chart_is_told_of_or_taken_over() -> Result
 async fn what_was_tried_first_gets_into_a_release() -> Result<()> {
     let cluster = Cluster::start(Options::api_only()).await?;
     for folder in ["crd", "rbac"] {
-        let folder = config(folder);
-        cluster
-            .kubectl(&["apply", "-k", &folder.to_string_lossy()])
-            .await?;
+        cluster.kubectl_on(&["apply"], &config(folder)).await?;
     }
     cluster.until_established(CRD).await?;
     let client = cluster.client().await?;

@@ -16,7 +16,8 @@ use crate::{CONDITION, CRD, SOON, TAINT};
 async fn installed() -> Result<(Cluster, Controller)> {
     let cluster = Cluster::start(Options::full()).await?;
     let client = cluster.client().await?;
-    apply(&cluster).await?;
+    cluster.install_crd().await?;
+    cluster.apply_path(&config("default")).await?;
     let (controller, _) = deployment::run(&cluster, NAMESPACE).await?;
     let controller = controller.once_ready().await?;
     node("held").create(&client).await?;
@@ -26,22 +27,6 @@ async fn installed() -> Result<(Cluster, Controller)> {
         .await?;
     eventually_gated(&client, "held", TAINT).await?;
     Ok((cluster, controller))
-}
-
-/// Applies the definition of rules, then the rest.
-async fn apply(cluster: &Cluster) -> Result<()> {
-    cluster.install_crd().await?;
-    on_folder(cluster, &["apply", "--server-side"], "default").await
-}
-
-/// Runs kubectl with these arguments on a folder of `config/`.
-async fn on_folder(cluster: &Cluster, arguments: &[&str], folder: &str) -> Result<()> {
-    let folder = config(folder);
-    let folder = ["-k", &folder.to_string_lossy()];
-    cluster
-        .kubectl(&[arguments, &folder].concat())
-        .await
-        .map(drop)
 }
 
 #[tokio::test]
@@ -55,7 +40,9 @@ async fn rules_first_then_the_rest_leaves_nothing() -> Result<()> {
     assert!(!has_taint(&client, "held", TAINT).await?);
     controller.stop().await?;
     for folder in ["default", "crd"] {
-        on_folder(&cluster, &["delete", "--timeout=120s"], folder).await?;
+        cluster
+            .kubectl_on(&["delete", "--timeout=120s"], &config(folder))
+            .await?;
     }
     let kinds = "namespace,clusterrole,clusterrolebinding,crd";
     let left = cluster.kubectl(&["get", kinds, "-o", "name"]).await?;
@@ -81,11 +68,13 @@ async fn a_reinstallation_with_rules_in_place_loses_none() -> Result<()> {
     };
     let before = there().await?;
     controller.stop().await?;
-    on_folder(&cluster, &["delete", "--timeout=120s"], "default").await?;
+    cluster
+        .kubectl_on(&["delete", "--timeout=120s"], &config("default"))
+        .await?;
     assert_eq!(there().await?, before);
     assert!(has_taint(&client, "held", TAINT).await?);
 
-    on_folder(&cluster, &["apply"], "default").await?;
+    cluster.kubectl_on(&["apply"], &config("default")).await?;
     let (controller, _) = deployment::run(&cluster, NAMESPACE).await?;
     let controller = controller.once_ready().await?;
     assert_eq!(there().await?, before);
@@ -102,7 +91,9 @@ async fn what_is_stuck_without_a_controller_ends_once_there_is_one_again() -> Re
     controller.stop().await?;
     // Everything is deleted at once, and the controller is gone first.
     for folder in ["crd", "default"] {
-        on_folder(&cluster, &["delete", "--wait=false"], folder).await?;
+        cluster
+            .kubectl_on(&["delete", "--wait=false"], &config(folder))
+            .await?;
     }
     let namespace = format!("namespace/{NAMESPACE}");
     cluster
@@ -113,7 +104,7 @@ async fn what_is_stuck_without_a_controller_ends_once_there_is_one_again() -> Re
     assert!(has_taint(&client, "held", TAINT).await?);
 
     // Everything returns except the CRD, which is being deleted.
-    on_folder(&cluster, &["apply"], "default").await?;
+    cluster.kubectl_on(&["apply"], &config("default")).await?;
     let (controller, _) = deployment::run(&cluster, NAMESPACE).await?;
     eventually("the taint is gone, and with it the CRD", SOON, async || {
         let crd = ["get", "crd", CRD, "--ignore-not-found", "-o", "name"];

@@ -452,15 +452,8 @@ async fn an_api_server_takes_what_values_make() -> Result<()> {
     }
     let file = cluster.folder().join("rendered.yaml");
     std::fs::write(&file, helm(&arguments).await?)?;
-    let file = file.to_string_lossy();
-    let strictly = [
-        "apply",
-        "--dry-run=server",
-        "--validate=strict",
-        "-f",
-        &file,
-    ];
-    let taken = cluster.kubectl(&strictly).await?;
+    let try_out = ["apply", "--dry-run=server", "--validate=strict"];
+    let taken = cluster.kubectl_on(&try_out, &file).await?;
     assert!(taken.lines().count() > 35, "{taken}");
     Ok(())
 }

@@ -47,8 +47,7 @@ impl World {
         cluster.install_karpenter_rbac().await?;
         // Nodes are gated at creation, as recommended.
         let birth = nodegate_testbed::install::config("birth");
-        let birth = birth.to_string_lossy();
-        cluster.kubectl(&["apply", "-k", &birth]).await?;
+        cluster.kubectl_on(&["apply"], &birth).await?;
         let controller = Controller::start(&cluster, &["--enable-karpenter"]).await?;
         Ok(Self {
             client: cluster.client().await?,

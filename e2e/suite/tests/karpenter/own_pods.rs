@@ -11,7 +11,7 @@ use kube::{Api, Client, ResourceExt};
 use nodegate_testbed::fixtures::{node, node_claims, node_pool};
 use nodegate_testbed::install::{NAMESPACE, config, write_kustomization};
 use nodegate_testbed::sights::{events_about, has_taint, is_ready};
-use nodegate_testbed::{Cluster, eventually, never};
+use nodegate_testbed::{eventually, never};
 use serde_json::{Value, json};
 
 use super::{PATIENCE, apply, node_of, with_karpenter};
@@ -69,20 +69,12 @@ fn on_karpenters_nodes() -> Result<PathBuf> {
     Ok(folder)
 }
 
-async fn install(cluster: &Cluster, folder: PathBuf) -> Result<()> {
-    let folder = folder.to_string_lossy();
-    cluster
-        .kubectl(&["apply", "--server-side", "-k", &folder])
-        .await?;
-    Ok(())
-}
-
 #[tokio::test]
 async fn by_default_it_stays_off_karpenters_nodes() -> Result<()> {
     let (cluster, _karpenter) = with_karpenter().await?;
     let client = cluster.client().await?;
     apply(&cluster, node_pool("default")).await?;
-    install(&cluster, config("default")).await?;
+    cluster.apply_path(&config("default")).await?;
     never("Karpenter makes a node for it", LEFT_ALONE, async || {
         let claims = node_claims(&client).list(&ListParams::default()).await?;
         Ok(!claims.items.is_empty())
@@ -105,7 +97,7 @@ async fn on_karpenters_nodes_it_starts_while_they_are_held_and_is_drained_one_at
     let (cluster, _karpenter) = with_karpenter().await?;
     let client = cluster.client().await?;
     apply(&cluster, node_pool("default").startup_taint(KEY)).await?;
-    install(&cluster, on_karpenters_nodes()?).await?;
+    cluster.apply_path(&on_karpenters_nodes()?).await?;
     let before = eventually_run(&client).await?;
     let nodes: BTreeSet<&String> = before.iter().map(|(_, node)| node).collect();
     for node in &nodes {

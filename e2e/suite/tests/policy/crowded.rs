@@ -49,10 +49,7 @@ async fn fill_up(kubelet: &Client, name: &str) -> Result<()> {
 async fn a_kubelet_that_fills_its_annotations_evades_no_rule_and_keeps_none() -> Result<()> {
     let cluster = Cluster::start(Options::api_only()).await?;
     cluster.install().await?;
-    let policies = config("policy").to_string_lossy().into_owned();
-    cluster
-        .kubectl(&["apply", "--server-side", "-k", &policies])
-        .await?;
+    cluster.apply_path(&config("policy")).await?;
     let client = cluster.client().await?;
     let names = ["full", "crowded", "within-limits"];
     let pool = ("example.com/pool", "filled");

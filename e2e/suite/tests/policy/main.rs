@@ -57,10 +57,7 @@ async fn cluster() -> Result<&'static Cluster> {
                 config("policy"),
                 example("cni-readiness"),
             ] {
-                let folder = folder.to_string_lossy().into_owned();
-                cluster
-                    .kubectl(&["apply", "--server-side", "--validate=strict", "-k", &folder])
-                    .await?;
+                cluster.apply_strictly(&folder).await?;
             }
             anyhow::Ok(())
         })

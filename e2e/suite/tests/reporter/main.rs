@@ -165,10 +165,7 @@ subjects: [{{kind: ServiceAccount, name: {account}, namespace: {namespace}}}]
 async fn install(cluster: &Cluster) -> Result<()> {
     cluster.install().await?;
     for folder in [config("reporter"), example("cni-readiness")] {
-        let folder = folder.to_string_lossy().into_owned();
-        cluster
-            .kubectl(&["apply", "--server-side", "--validate=strict", "-k", &folder])
-            .await?;
+        cluster.apply_strictly(&folder).await?;
     }
     Ok(())
 }

@@ -42,8 +42,7 @@ impl Scene {
     async fn start() -> Result<Self> {
         let cluster = Cluster::start(Options::api_only()).await?;
         cluster.install().await?;
-        let folder = config("webhook").to_string_lossy().into_owned();
-        cluster.kubectl(&["apply", "-k", &folder]).await?;
+        cluster.kubectl_on(&["apply"], &config("webhook")).await?;
         let folder = cluster.folder().join("certificates");
         let ca = certificate::write(&folder)?;
         let (webhook, metrics) = (ports::free()?, ports::free()?);

@@ -56,20 +56,14 @@ async fn own_cluster() -> Result<Cluster> {
 /// Installs CRD, RBAC and the webhook, to be called on this port.
 async fn install(cluster: &Cluster, port: u16) -> Result<()> {
     cluster.install().await?;
-    let folder = config("webhook");
-    cluster
-        .kubectl(&["apply", "-k", &folder.to_string_lossy()])
-        .await?;
+    cluster.kubectl_on(&["apply"], &config("webhook")).await?;
     call_at(cluster, &format!("https://127.0.0.1:{port}{PATH}")).await
 }
 
 /// Restores the empty Secret.
 async fn apply_secret(cluster: &Cluster) -> Result<()> {
     let secret = manifests("webhook").join("secret.yaml");
-    cluster
-        .kubectl(&["apply", "-f", &secret.to_string_lossy()])
-        .await?;
-    Ok(())
+    cluster.kubectl_on(&["apply"], &secret).await.map(drop)
 }
 
 /// Makes the API server call the webhook at this URL.

@@ -45,9 +45,7 @@ async fn without_permissions_the_webhook_waits_and_says_what_it_needs() -> Resul
         "webhook.yaml",
     ] {
         let file = manifests("webhook").join(file);
-        cluster
-            .kubectl(&["apply", "-f", &file.to_string_lossy()])
-            .await?;
+        cluster.kubectl_on(&["apply"], &file).await?;
     }
     call_at(&cluster, &format!("https://127.0.0.1:{port}{PATH}")).await?;
     said("is somebody else's: serve from it with --webhook-cert-dir, or delete it").await?;
@@ -59,9 +57,7 @@ async fn without_permissions_the_webhook_waits_and_says_what_it_needs() -> Resul
         .await?;
     apply_secret(&cluster).await?;
     let role = manifests("webhook").join("role.yaml");
-    cluster
-        .kubectl(&["apply", "-f", &role.to_string_lossy()])
-        .await?;
+    cluster.kubectl_on(&["apply"], &role).await?;
     eventually("the controller is ready", SOON, async || {
         Ok(controller.is_ready().await)
     })
