@@ -38,13 +38,14 @@ pub async fn nodes(client: &Client) -> Result<Vec<Node>> {
     Ok(nodes.context("listing the nodes")?.items)
 }
 
+pub fn taints_of(node: &Node) -> impl Iterator<Item = &Taint> {
+    let spec = node.spec.iter();
+    spec.flat_map(|spec| spec.taints.iter().flatten())
+}
+
 /// How many taints of this key a node has; more than one is an error.
 pub fn count_taints(node: &Node, key: &str) -> usize {
-    let taints = node
-        .spec
-        .iter()
-        .flat_map(|spec| spec.taints.iter().flatten());
-    taints.filter(|taint| taint.key == key).count()
+    taints_of(node).filter(|taint| taint.key == key).count()
 }
 
 /// The events about a node, oldest first.

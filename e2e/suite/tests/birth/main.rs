@@ -15,6 +15,7 @@ use nodegate_suite::SOON;
 use nodegate_suite::versions::is_since;
 use nodegate_testbed::fixtures::{NodeBuilder, RuleBuilder, node, rule};
 use nodegate_testbed::install::config;
+use nodegate_testbed::sights::taints_of;
 use nodegate_testbed::{Cluster, Options, SharedCluster, eventually};
 use tokio::sync::OnceCell;
 
@@ -99,11 +100,7 @@ async fn all_are_known(client: &Client, label: &str) -> Result<()> {
 
 /// The rules that have tainted a node, by their taint keys.
 fn keys(node: &Node) -> BTreeSet<String> {
-    let taints = node
-        .spec
-        .iter()
-        .flat_map(|spec| spec.taints.iter().flatten());
-    taints
+    taints_of(node)
         .filter_map(|taint| taint.key.strip_prefix("readiness.k8s.io/"))
         .map(str::to_owned)
         .collect()

@@ -10,6 +10,7 @@ use nodegate_suite::network::OWNER;
 use nodegate_testbed::changes::delete_rule;
 use nodegate_testbed::fixtures::{self, rule};
 use nodegate_testbed::install::{CRD, repository};
+use nodegate_testbed::sights::taints_of;
 use nodegate_testbed::{Cluster, Options, eventually};
 use serde_json::{Value, json};
 
@@ -20,17 +21,11 @@ use crate::{
 
 /// Every taint of a node, as `key=value:effect`.
 fn taints(node: &Node) -> Vec<String> {
-    let taints = node
-        .spec
-        .iter()
-        .flat_map(|spec| spec.taints.iter().flatten());
-    taints
-        .map(
-            |Taint {
-                 key, value, effect, ..
-             }| { format!("{key}={}:{effect}", value.clone().unwrap_or_default()) },
-        )
-        .collect()
+    let text = |it: &Taint| {
+        let value = it.value.as_deref().unwrap_or_default();
+        format!("{}={value}:{}", it.key, it.effect)
+    };
+    taints_of(node).map(text).collect()
 }
 
 /// The recorded owners of the node's taints, by the rules' UIDs.
@@ -87,10 +82,7 @@ async fn every_rule_puts_its_taint_on_beside_those_that_are_there() -> Result<()
             "readiness.k8s.io/several-two=pending:NoExecute",
         ]
     );
-    let mut kept = node
-        .spec
-        .iter()
-        .flat_map(|spec| spec.taints.iter().flatten());
+    let mut kept = taints_of(&node);
     assert!(kept.any(|taint| *taint == theirs), "{node:?}");
     assert_eq!(node.annotations()["example.com/own"], "stays");
     let owners = owners(&node);

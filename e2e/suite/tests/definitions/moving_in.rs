@@ -17,7 +17,7 @@ use nodegate_suite::SOON;
 use nodegate_testbed::changes::{patch_rule, set_node_condition};
 use nodegate_testbed::fixtures::{RuleBuilder, node, rule, rules};
 use nodegate_testbed::install::{CRD, NAMESPACE, config};
-use nodegate_testbed::sights::{has_taint, nodes, rule_condition, rule_status};
+use nodegate_testbed::sights::{self, has_taint, nodes, rule_condition, rule_status};
 use nodegate_testbed::{Cluster, Controller, Options, Witness, eventually, eventually_eq};
 use serde_json::{Value, json};
 
@@ -304,16 +304,11 @@ async fn taints(client: &Client) -> Result<BTreeMap<String, Vec<String>>> {
 }
 
 fn taints_of(node: &Node) -> Vec<String> {
-    let taints = node
-        .spec
-        .iter()
-        .flat_map(|spec| spec.taints.iter().flatten());
-    taints
-        .map(|taint| {
-            let value = taint.value.as_deref().unwrap_or_default();
-            format!("{}={value}:{}", taint.key, taint.effect)
-        })
-        .collect()
+    let text = |taint: &Taint| {
+        let value = taint.value.as_deref().unwrap_or_default();
+        format!("{}={value}:{}", taint.key, taint.effect)
+    };
+    sights::taints_of(node).map(text).collect()
 }
 
 /// Checks that no taint of any node has changed since the witness began.

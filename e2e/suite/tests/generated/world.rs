@@ -274,11 +274,7 @@ fn pod_name(node: &str, part: Part) -> String {
 
 /// A node's taints, by key and effect.
 pub(crate) fn taints(node: &Node) -> BTreeSet<(String, String)> {
-    let taints = node
-        .spec
-        .iter()
-        .flat_map(|spec| spec.taints.iter().flatten());
-    taints
+    sights::taints_of(node)
         .map(|it| (it.key.clone(), it.effect.clone()))
         .collect()
 }
