@@ -1,7 +1,5 @@
-//! Critical components beside other controllers: taints that the node lifecycle controller changes at the same time, and
-//! revisions of the real `DaemonSet` controller. `examples` tells what nodes wait for.
-
-mod revisions;
+//! Critical components beside the node lifecycle controller, which changes taints at the same time. `examples` tells what nodes
+//! wait for, and gates them again by the revisions of the real `DaemonSet` controller.
 
 use std::collections::BTreeSet;
 
@@ -23,15 +21,6 @@ const NOT_READY: &str = "node.kubernetes.io/not-ready";
 const NO_SCHEDULE: &str = "NoSchedule";
 /// Gardener's rule, which selects every Linux node.
 const SAMPLE: &str = include_str!("../../../../config/samples/gardener-critical-components.yaml");
-
-/// A cluster with all controllers, which the next test may reuse.
-async fn cluster() -> Result<Cluster> {
-    let options = Options {
-        controller_manager: ControllerManager::Complete,
-        ..Options::full()
-    };
-    Cluster::start(options).await
-}
 
 fn keys(taints: Vec<Taint>) -> BTreeSet<(String, String)> {
     taints
@@ -61,7 +50,11 @@ fn registering(name: &str) -> NodeBuilder {
 #[tokio::test]
 async fn beside_the_node_lifecycle_controller_each_keeps_its_taints() -> Result<()> {
     const NODES: usize = 10;
-    let cluster = cluster().await?;
+    let options = Options {
+        controller_manager: ControllerManager::Complete,
+        ..Options::full()
+    };
+    let cluster = Cluster::start(options).await?;
     let _controller = Controller::start(&cluster, &[]).await?;
     let client = cluster.client().await?;
     cluster.apply(SAMPLE).await?;

@@ -164,7 +164,10 @@ async fn examples_gpu_while_the_driver_is_updated() -> Result<()> {
     scene.turn_ready("gpu-1").await?;
     scene.set_ready(DRIVER, "gpu-1", true).await?;
     scene.has_taint("gpu-1", TAINT, false).await?;
+    // Neither a pod that is not Ready nor its successor of the same revision gates the node.
     scene.set_ready(DRIVER, "gpu-1", false).await?;
+    let first = scene.pod(DRIVER, "gpu-1").await?;
+    delete_pod(&scene.client, "kube-system", &first.name_any()).await?;
     scene.keeps_taint("gpu-1", TAINT, false).await?;
     scene.set_ready(DRIVER, "gpu-1", true).await?;
 
