@@ -55,11 +55,7 @@ async fn examples_cni() -> Result<()> {
     let witness = Witness::of_nodes(&scene.client).await?;
     scene.apply("cni").await?;
     scene.keeps_taint("worker", TAINT, false).await?;
-    let states = witness.up_to(&scene.client, "worker").await?;
-    let held = states["worker"]
-        .iter()
-        .any(|node| sights::count_taints(node, TAINT) > 0);
-    ensure!(!held, "a node whose plugin was ready was gated");
+    scene.gated_none(&witness, "worker", TAINT).await?;
 
     // The example is removed while a node waits.
     scene.join(node("late")).await?;
@@ -259,12 +255,7 @@ async fn examples_security_agent() -> Result<()> {
         scene.set_ready(AGENT, name, true).await?;
     }
     scene.keeps_taint("worker-1", TAINT, false).await?;
-    for (name, states) in witness.up_to(&scene.client, "worker-1").await? {
-        let held = states
-            .iter()
-            .any(|node| sights::count_taints(node, TAINT) > 0);
-        ensure!(!held, "{name} was gated by an update");
-    }
+    scene.gated_none(&witness, "worker-1", TAINT).await?;
 
     // On one node it is gone for good.
     scene.cluster.idles();
@@ -356,11 +347,7 @@ async fn examples_room_first() -> Result<()> {
     patch_node_status(&scene.client, "worker", &room).await?;
     scene.pod(PLUGIN, "worker").await?;
     scene.has_taint("worker", TAINT, false).await?;
-    let pods: Api<Pod> = Api::namespaced(scene.client.clone(), "default");
-    let place = async || {
-        let spec = pods.get("workload").await?.spec;
-        Ok(spec.and_then(|spec| spec.node_name))
-    };
+    let place = async || scene.place().await;
     never("workload takes the room", A_WHILE, place).await
 }
 

@@ -8,13 +8,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context, Result, ensure};
 use k8s_openapi::api::core::v1::{ConfigMap, Container, Pod};
-use k8s_openapi::jiff::Timestamp;
 use kube::ResourceExt;
 use nodegate_testbed::binaries::{Binaries, Component};
-use nodegate_testbed::changes::{patch_node_status, set_node_condition};
+use nodegate_testbed::changes::set_node_condition;
 use nodegate_testbed::fixtures::node;
 use nodegate_testbed::{Reporter, eventually, sights, tool};
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
@@ -38,39 +37,16 @@ impl Monitor {
         })
     }
 
-    /// The condition after a check with this exit code: the monitor's default while all is well, otherwise the rule's reason
-    /// and the check's output, truncated.
-    fn condition(&self, exit_code: i32, printed: &str) -> Result<Value> {
-        let (condition, rule) = (
-            &self.configuration["conditions"][0],
-            &self.configuration["rules"][0],
-        );
-        let length = &self.configuration["pluginConfig"]["max_output_length"];
-        let length = usize::try_from(length.as_u64().context("no length")?)?;
-        let (status, reason) = match exit_code {
-            0 => ("False", &condition["reason"]),
-            1 => ("True", &rule["reason"]),
-            _ => ("Unknown", &rule["reason"]),
+    /// Sets the condition after a check with this exit code, as the detector does.
+    async fn report(&self, scene: &Scene, node: &str, exit_code: i32) -> Result<()> {
+        let condition = self.configuration["rules"][0]["condition"].as_str();
+        let status = match exit_code {
+            0 => "False",
+            1 => "True",
+            _ => "Unknown",
         };
-        let message = match exit_code {
-            0 => condition["message"].clone(),
-            _ => printed.chars().take(length).collect::<String>().into(),
-        };
-        let now = Timestamp::now().to_string();
-        Ok(json!({
-            "type": rule["condition"],
-            "status": status,
-            "lastHeartbeatTime": now,
-            "lastTransitionTime": now,
-            "reason": reason,
-            "message": message,
-        }))
-    }
-
-    /// Writes the condition after such a check, with a strategic merge patch of the node's status.
-    async fn report(&self, scene: &Scene, node: &str, exit_code: i32, text: &str) -> Result<()> {
-        let patch = json!({"status": {"conditions": [self.condition(exit_code, text)?]}});
-        patch_node_status(&scene.client, node, &patch).await
+        let condition = condition.context("no condition")?;
+        set_node_condition(&scene.client, node, condition, status).await
     }
 
     /// Runs the check with this `timedatectl`; returns its exit code and its output.
@@ -119,19 +95,19 @@ async fn examples_node_problem_detector() -> Result<()> {
     }
     for name in nodes {
         scene.keeps_taint(name, CLOCK, false).await?;
-        monitor.report(&scene, name, 0, "").await?;
+        monitor.report(&scene, name, 0).await?;
     }
-    let (code, printed) = monitor.run_check("echo no")?;
+    let (code, _) = monitor.run_check("echo no")?;
     let code = code.context("the check was killed")?;
-    monitor.report(&scene, "worker-1", code, &printed).await?;
+    monitor.report(&scene, "worker-1", code).await?;
     scene.has_taint("worker-1", CLOCK, true).await?;
     scene.keeps_taint("worker-2", CLOCK, false).await?;
-    monitor.report(&scene, "worker-1", 0, "").await?;
+    monitor.report(&scene, "worker-1", 0).await?;
     scene.has_taint("worker-1", CLOCK, false).await?;
 
     // The time servers are down.
     for name in nodes {
-        monitor.report(&scene, name, code, &printed).await?;
+        monitor.report(&scene, name, code).await?;
     }
     eventually("the rule holds back", SOON, async || {
         let limited = sights::rule_condition(&scene.client, "clock", "DisruptionLimited").await?;
@@ -145,9 +121,7 @@ async fn examples_node_problem_detector() -> Result<()> {
     ensure!(held <= 1, "{held} nodes were gated");
 
     // The detector reports an unknown status.
-    monitor
-        .report(&scene, "worker-2", 2, "timedatectl failed")
-        .await?;
+    monitor.report(&scene, "worker-2", 2).await?;
     scene.delete_rule("clock").await?;
     for name in nodes {
         scene.has_taint(name, CLOCK, false).await?;

@@ -2,16 +2,17 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use k8s_openapi::api::core::v1::{Node, Pod};
-use kube::{Client, ResourceExt};
+use kube::{Api, Client, ResourceExt};
 pub(crate) use nodegate_suite::{A_WHILE, SOON};
 use nodegate_testbed::changes::{patch_node, patch_rule, set_pod_ready};
 use nodegate_testbed::fixtures::{self, NodeBuilder};
 use nodegate_testbed::install::repository;
-use nodegate_testbed::{Cluster, Controller, Options, eventually, eventually_eq, never, sights};
+use nodegate_testbed::{
+    Cluster, Controller, Options, Witness, eventually, eventually_eq, never, sights,
+};
 use serde::de::DeserializeOwned;
 use serde_json::json;
 
@@ -147,22 +148,20 @@ impl Scene {
 
     /// Checks for a moment that a node keeps a taint, or stays without it.
     pub(crate) async fn keeps_taint(&self, node: &str, key: &str, expected: bool) -> Result<()> {
-        self.keeps_taint_for(node, key, expected, A_WHILE).await
-    }
-
-    /// Checks for some time that a node keeps a taint, or stays without it.
-    pub(crate) async fn keeps_taint_for(
-        &self,
-        node: &str,
-        key: &str,
-        expected: bool,
-        time: Duration,
-    ) -> Result<()> {
         let what = format!("taint {key} comes to or goes from {node}");
-        never(&what, time, async || {
+        never(&what, A_WHILE, async || {
             Ok(sights::has_taint(&self.client, node, key).await? != expected)
         })
         .await
+    }
+
+    /// Checks that no node was gated since the witness began, up to the current state of this one.
+    pub(crate) async fn gated_none(&self, witness: &Witness, node: &str, key: &str) -> Result<()> {
+        for (name, states) in witness.up_to(&self.client, node).await? {
+            let held = states.iter().any(|it| sights::count_taints(it, key) > 0);
+            ensure!(!held, "{name} was gated");
+        }
+        Ok(())
     }
 
     /// Waits until a condition of a node is `False`, with a message that contains these words.
@@ -190,6 +189,13 @@ impl Scene {
             Ok(reasons.iter().all(has))
         })
         .await
+    }
+
+    /// The node of the pod `workload` in `default`, once it is scheduled.
+    pub(crate) async fn place(&self) -> Result<Option<String>> {
+        let pods: Api<Pod> = Api::namespaced(self.client.clone(), "default");
+        let spec = pods.get("workload").await?.spec;
+        Ok(spec.and_then(|spec| spec.node_name))
     }
 
     /// Deletes a rule and waits until it is gone.

@@ -1,9 +1,9 @@
 //! Examples about taints that nodes register with.
 
 use anyhow::{Context, Result};
-use k8s_openapi::api::core::v1::{Pod, Taint};
+use k8s_openapi::api::core::v1::Taint;
 use k8s_openapi::jiff::Timestamp;
-use kube::{Api, ResourceExt};
+use kube::ResourceExt;
 use nodegate_testbed::changes::{patch_node_status, set_node_condition};
 use nodegate_testbed::fixtures::{node, pod, set_csi_drivers};
 use nodegate_testbed::{eventually, never, sights};
@@ -61,11 +61,7 @@ async fn examples_startup_taints() -> Result<()> {
     let worker = node("worker").taint(&taint.key, &taint.effect);
     scene.join(worker).await?;
     scene.turn_ready("worker").await?;
-    let pods: Api<Pod> = Api::namespaced(scene.client.clone(), "default");
-    let place = async || {
-        let spec = pods.get("workload").await?.spec;
-        Ok(spec.and_then(|spec| spec.node_name))
-    };
+    let place = async || scene.place().await;
     let what = "a pod slips in";
     never(what, std::time::Duration::from_secs(1), place).await?;
     scene.has_taint("worker", &taint.key, true).await?;
