@@ -9,10 +9,10 @@ use kube::api::{Patch, PatchParams, PostParams};
 use kube::{Api, ResourceExt};
 use nodegate_testbed::changes::{delete_pod, patch_node, patch_node_status};
 use nodegate_testbed::fixtures::{NodeBuilder, node, pod, set_csi_drivers};
-use nodegate_testbed::{Witness, eventually, never, sights};
+use nodegate_testbed::{Witness, never};
 use serde_json::json;
 
-use crate::scene::{A_WHILE, SOON, Scene};
+use crate::scene::{A_WHILE, Scene};
 
 const NETWORK_READY: &str = "node.gardener.cloud/CriticalComponentsReady";
 const NO_SCHEDULE: &str = "NoSchedule";
@@ -22,15 +22,6 @@ const PLUGIN: &str = "example-network-plugin";
 /// A node of the GPU pool.
 fn gpu() -> NodeBuilder {
     node("gpu-1").label("example.com/pool", "gpu")
-}
-
-/// The kubelet's report once the device plugin has registered, of eight GPUs of which so many are allocatable.
-async fn offer(scene: &Scene, gpus: &str) -> Result<()> {
-    let offer = json!({"status": {
-        "capacity": {"nvidia.com/gpu": "8"},
-        "allocatable": {"nvidia.com/gpu": gpus},
-    }});
-    patch_node_status(&scene.client, "gpu-1", &offer).await
 }
 
 #[tokio::test]
@@ -129,7 +120,7 @@ async fn examples_gpu() -> Result<()> {
         scene.set_ready(daemon_set, "gpu-1", true).await?;
     }
     scene.keeps_taint("gpu-1", TAINT, true).await?;
-    offer(&scene, "8").await?;
+    scene.offer_gpus("gpu-1", "8").await?;
     scene.has_taint("gpu-1", TAINT, false).await?;
     scene.keeps_taint("other", TAINT, false).await
 }
@@ -143,9 +134,9 @@ async fn examples_gpu_by_count() -> Result<()> {
     // GPU feature discovery.
     let label = json!({"metadata": {"labels": {"nvidia.com/gpu.count": "8"}}});
     patch_node(&scene.client, "gpu-1", &label).await?;
-    offer(&scene, "7").await?;
+    scene.offer_gpus("gpu-1", "7").await?;
     scene.keeps_taint("gpu-1", TAINT, true).await?;
-    offer(&scene, "8").await?;
+    scene.offer_gpus("gpu-1", "8").await?;
     scene.has_taint("gpu-1", TAINT, false).await
 }
 
@@ -221,14 +212,11 @@ async fn examples_gardener_in_kube_system_only() -> Result<()> {
     let scene = Scene::of("gardener", None).await?;
     join_gardener(&scene, GARDENERS).await?;
     scene.has_taint("worker", GARDENERS, false).await?;
-    eventually("the rule names the other one", SOON, async || {
-        let rule = "gardener-critical-components";
-        let kind = "DaemonSetsOutsideNamespaces";
-        let said = sights::rule_condition(&scene.client, rule, kind).await?;
-        let said = said["message"].as_str().unwrap_or_default();
-        Ok(said.contains("DaemonSet example-agents/example-agent"))
-    })
-    .await
+    let outside = "DaemonSetsOutsideNamespaces";
+    let said = scene.says("gardener-critical-components", outside).await?;
+    let other = "DaemonSet example-agents/example-agent";
+    ensure!(said.contains(other), "{said}");
+    Ok(())
 }
 
 #[tokio::test]
@@ -270,12 +258,7 @@ async fn examples_security_agent() -> Result<()> {
     for name in nodes {
         scene.set_ready(AGENT, name, false).await?;
     }
-    eventually("the rule holds back", SOON, async || {
-        let limited =
-            sights::rule_condition(&scene.client, "security-agent", "DisruptionLimited").await?;
-        Ok(limited["status"] == "True")
-    })
-    .await?;
+    scene.says("security-agent", "DisruptionLimited").await?;
     for name in nodes {
         scene.keeps_taint(name, TAINT, false).await?;
     }

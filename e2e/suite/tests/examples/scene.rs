@@ -6,8 +6,9 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, ensure};
 use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::{Api, Client, ResourceExt};
+use nodegate_suite::rules::eventually_says;
 pub(crate) use nodegate_suite::{A_WHILE, SOON};
-use nodegate_testbed::changes::{patch_node, patch_rule, set_pod_ready};
+use nodegate_testbed::changes::{patch_node, patch_node_status, patch_rule, set_pod_ready};
 use nodegate_testbed::fixtures::{self, NodeBuilder};
 use nodegate_testbed::install::repository;
 use nodegate_testbed::{
@@ -114,6 +115,21 @@ impl Scene {
             Ok(!sights::has_taint(&self.client, node, NOT_READY).await?)
         })
         .await
+    }
+
+    /// The kubelet's report once the device plugin has registered, of eight GPUs of which so many are allocatable.
+    pub(crate) async fn offer_gpus(&self, node: &str, gpus: &str) -> Result<()> {
+        let offer = json!({"status": {
+            "capacity": {"nvidia.com/gpu": "8"},
+            "allocatable": {"nvidia.com/gpu": gpus},
+        }});
+        patch_node_status(&self.client, node, &offer).await
+    }
+
+    /// The message of a rule's condition, once it is `True`.
+    pub(crate) async fn says(&self, rule: &str, condition: &str) -> Result<String> {
+        let said = eventually_says(&self.client, rule, condition, "True").await?;
+        Ok(said["message"].as_str().unwrap_or_default().to_owned())
     }
 
     /// Waits for the pod of a `DaemonSet` on a node.

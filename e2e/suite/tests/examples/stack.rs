@@ -4,10 +4,9 @@
 use std::path::Path;
 
 use anyhow::{Context, Result};
-use nodegate_testbed::changes::patch_node_status;
 use nodegate_testbed::fixtures::{NodeBuilder, node, rule, set_csi_drivers};
-use nodegate_testbed::{eventually, eventually_eq, sights};
-use serde_json::{Value, json};
+use nodegate_testbed::{eventually_eq, sights};
+use serde_json::Value;
 
 use crate::scene::{SOON, Scene, read};
 
@@ -39,24 +38,6 @@ async fn label_as_the_operator_does(scene: &Scene, node: &str) -> Result<()> {
     Ok(())
 }
 
-/// The kubelet's report after the device plugin has registered.
-async fn offer_gpus(scene: &Scene, node: &str) -> Result<()> {
-    let gpus = json!({"nvidia.com/gpu": "8"});
-    let offer = json!({"status": {"capacity": gpus, "allocatable": gpus}});
-    patch_node_status(&scene.client, node, &offer).await
-}
-
-/// The message of a rule's condition, once it is `True`.
-async fn says(scene: &Scene, rule: &str, condition: &str) -> Result<String> {
-    let what = format!("rule {rule} says {condition}");
-    eventually(&what, SOON, async || {
-        let said = sights::rule_condition(&scene.client, rule, condition).await?;
-        let message = said["message"].as_str().unwrap_or_default().to_owned();
-        Ok((said["status"] == "True").then_some(message))
-    })
-    .await
-}
-
 #[tokio::test]
 async fn examples_your_stack() -> Result<()> {
     let scene = Scene::of("your-stack", None).await?;
@@ -81,7 +62,7 @@ async fn examples_your_stack() -> Result<()> {
     set_csi_drivers(&scene.client, &gpu, &[EBS]).await?;
     scene.has_taint("gpu-1", STORAGE, false).await?;
     scene.keeps_taint("gpu-1", GPU, true).await?;
-    offer_gpus(&scene, "gpu-1").await?;
+    scene.offer_gpus("gpu-1", "8").await?;
     scene.has_taint("gpu-1", GPU, false).await?;
 
     for name in ["network-ready", "storage-ready", "gpu-ready"] {
@@ -104,7 +85,7 @@ async fn the_worker_as_shipped_never_starts_and_the_rule_says_so() -> Result<()>
         .await?;
     let new = of_the_gpu_pool("gpu-1").taint(EAGER, "NoSchedule");
     scene.join(new).await?;
-    let said = says(&scene, "gpu-ready", "DaemonSetsShutOut").await?;
+    let said = scene.says("gpu-ready", "DaemonSetsShutOut").await?;
     assert!(said.contains(&format!("gpu-operator/{WORKER}")), "{said}");
     // That rule's taint goes: without the worker's labels, the DaemonSet does not match the node.
     scene.has_taint("gpu-1", EAGER, false).await?;
@@ -127,7 +108,7 @@ async fn the_worker_as_shipped_never_starts_and_the_rule_says_so() -> Result<()>
     scene.apply("your-stack/daemon-sets.yaml").await?;
     scene.set_ready(WORKER, "gpu-1", true).await?;
     label_as_the_operator_does(&scene, "gpu-1").await?;
-    offer_gpus(&scene, "gpu-1").await?;
+    scene.offer_gpus("gpu-1", "8").await?;
     scene.has_taint("gpu-1", GPU, false).await
 }
 
@@ -140,16 +121,13 @@ async fn labels_on_pod_templates_alone_make_no_class() -> Result<()> {
     let configuration = configuration.to_str().context("an odd path")?;
     let scene = Scene::of("your-stack/class-rules.yaml", Some(configuration)).await?;
     scene.apply("your-stack/daemon-sets.yaml").await?;
-    says(&scene, "platform", "NothingToWaitFor").await?;
+    scene.says("platform", "NothingToWaitFor").await?;
 
     // Set by hand, as the values file advises; upgrades keep it.
     for daemon_set in ["cilium", "ebs-csi-node"] {
-        let label = "-n kube-system label daemonset NAME example.com/node-critical=true";
-        let label: Vec<&str> = label.split(' ').collect();
-        let label: Vec<&str> = label
-            .into_iter()
-            .map(|word| if word == "NAME" { daemon_set } else { word })
-            .collect();
+        let kind = ["-n", "kube-system", "label", "daemonset"];
+        let label = [daemon_set, "example.com/node-critical=true"];
+        let label = [&kind[..], &label].concat();
         scene.cluster.kubectl(&label).await?;
     }
     eventually_eq(
