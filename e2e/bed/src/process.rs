@@ -13,6 +13,8 @@ use anyhow::{Context, Result, bail};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
+use crate::wait::eventually;
+
 const POLL: Duration = Duration::from_millis(10);
 
 /// How many log lines an error shows.
@@ -90,6 +92,12 @@ impl Process {
 
     pub fn log(&self) -> String {
         read(&self.log)
+    }
+
+    /// Waits until its log contains this.
+    pub async fn says(&self, words: &str, within: Duration) -> Result<()> {
+        let what = format!("{} says {words:?}", self.name);
+        eventually(&what, within, async || Ok(self.log().contains(words))).await
     }
 
     /// A memory figure from the kernel: see [`memory_of`].

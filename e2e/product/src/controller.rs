@@ -9,12 +9,12 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
-use kube_testbed::LaggingServer;
 use kube_testbed::fetch::get;
 use kube_testbed::has_failed;
 use kube_testbed::ports;
 use kube_testbed::process::Process;
 use kube_testbed::relay::Relay;
+use kube_testbed::{LaggingServer, eventually};
 
 use crate::agreement::Question;
 use crate::cluster::Cluster;
@@ -185,6 +185,11 @@ impl Controller {
         get(self.probes, "/readyz")
             .await
             .is_ok_and(|(status, _)| status == 200)
+    }
+
+    pub async fn until_ready(&self, within: Duration) -> Result<()> {
+        let what = "the controller is ready";
+        eventually(what, within, async || Ok(self.is_ready().await)).await
     }
 
     /// The answer of `/readyz`: the status code and the text.

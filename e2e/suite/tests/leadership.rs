@@ -52,10 +52,7 @@ impl Scene {
 
 /// Waits until it has said that it leads.
 async fn eventually_leads(controller: &Controller, within: Duration) -> Result<()> {
-    eventually("it leads", within, async || {
-        Ok(controller.log().contains("leading"))
-    })
-    .await
+    controller.says("leading", within).await
 }
 
 #[tokio::test]
@@ -107,10 +104,7 @@ async fn an_instance_whose_clock_is_off_leaves_the_lead_to_others_until_it_is_se
     let arguments = [ELECTED[0], &flag];
     let first = Controller::spawn_behind(&relay, &cluster, &arguments).await?;
     let first = first.once_ready().await?;
-    eventually("it says why", AT_ONCE, async || {
-        Ok(first.log().contains("ahead of the API server's"))
-    })
-    .await?;
+    first.says("ahead of the API server's", AT_ONCE).await?;
     let offset = async || {
         let (_, text) = get(metrics, "/metrics").await?;
         let mut lines = text.lines();

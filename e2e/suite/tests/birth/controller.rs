@@ -4,7 +4,7 @@ use anyhow::{Result, ensure};
 use nodegate_suite::SOON;
 use nodegate_suite::gates::eventually_gated;
 use nodegate_testbed::fixtures::{NodeBuilder, node, rule};
-use nodegate_testbed::{Cluster, Controller, Options, eventually, eventually_eq};
+use nodegate_testbed::{Cluster, Controller, Options, eventually_eq};
 
 use crate::{CONDITION, has_policies, install, key, keys, tried};
 
@@ -54,10 +54,7 @@ async fn an_api_server_without_such_policies_is_told_of_and_the_controller_close
     }
     let controller = Controller::start(&cluster, &[]).await?;
     let why = "the API server has no MutatingAdmissionPolicy (Kubernetes 1.36)";
-    eventually("the log says so", SOON, async || {
-        Ok(controller.log().contains(why))
-    })
-    .await?;
+    controller.says(why, SOON).await?;
     let rule = rule("always", &key("always")).waits_for(CONDITION);
     rule.selects("born", "yes").create(&client).await?;
     let node = born("unready").condition(CONDITION, "False");

@@ -40,10 +40,7 @@ async fn a_crd_may_go_and_come_back_and_without_one_it_says_what_to_install() ->
     cluster.kubectl(&delete).await?;
     eventually_released(&client, "held", TAINT).await?;
     let remedy = "kubectl apply -k config/crd";
-    eventually("it is said", SOON, async || {
-        Ok(controller.log().contains(remedy))
-    })
-    .await?;
+    controller.says(remedy, SOON).await?;
     cluster.install_crd().await?;
     gates_and_releases(&client, "held-again").await?;
     ensure!(controller.exited()?.is_none(), "it had to be restarted");
@@ -167,10 +164,7 @@ async fn the_node_readiness_controllers_role_suffices_for_conditions_that_someth
         .await?;
     for kind in ["pods", "daemonsets.apps", "csinodes.storage.k8s.io"] {
         let missing = format!("no permission to list and watch {kind}");
-        eventually("it says so", SOON, async || {
-            Ok(controller.log().contains(&missing))
-        })
-        .await?;
+        controller.says(&missing, SOON).await?;
     }
     gates_and_releases(&client, "second").await?;
     delete_rule(&client, "components").await?;
@@ -282,10 +276,7 @@ async fn no_token_gets_into_the_log() -> Result<()> {
         .waits_for(CONDITION)
         .create(&client)
         .await?;
-    eventually("a refusal is logged", SOON, async || {
-        Ok(controller.log().contains("cannot patch resource"))
-    })
-    .await?;
+    controller.says("cannot patch resource", SOON).await?;
 
     let log = controller.log();
     ensure!(log.lines().count() > 100, "there is little in the log");
@@ -340,10 +331,7 @@ async fn is_not_ready(controller: &Controller, words: &[&str]) -> Result<()> {
 /// Waits until the controller is ready.
 async fn is_ready(controller: &Controller) -> Result<()> {
     let since = Instant::now();
-    eventually("it gets ready by itself", SOON, async || {
-        Ok(controller.is_ready().await)
-    })
-    .await?;
+    controller.until_ready(SOON).await?;
     println!("ready after {:?}", since.elapsed());
     Ok(())
 }

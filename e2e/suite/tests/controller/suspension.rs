@@ -105,10 +105,7 @@ async fn a_controller_that_cannot_read_the_lease_is_not_ready() -> Result<()> {
     .await?;
     let role = manifests("rbac").join("leader_election_role.yaml");
     cluster.kubectl_on(&["apply"], &role).await?;
-    eventually("it is ready", SOON, async || {
-        Ok(controller.is_ready().await)
-    })
-    .await
+    controller.until_ready(SOON).await
 }
 
 pub(super) async fn annotate(cluster: &Cluster, annotation: &str) -> Result<String> {

@@ -99,19 +99,12 @@ async fn a_watch_that_dies_silently_is_resumed_or_listed_anew_and_so_is_one_that
     scene.relay.freeze(Kind::NODES);
     scene.turn("True").await?;
     scene.follows("True", 2 * NOTICED).await?;
-    eventually(
-        "the start of another has been given up",
-        2 * NOTICED,
-        async || Ok(controller.log().contains("did not answer within 10 s")),
-    )
-    .await?;
+    let given_up = "did not answer within 10 s";
+    controller.says(given_up, 2 * NOTICED).await?;
     scene.relay.thaw_all();
     scene.turn("False").await?;
     scene.follows("False", NOTICED).await?;
-    eventually("it says so", SOON, async || {
-        Ok(controller.log().contains("watch works again"))
-    })
-    .await
+    controller.says("watch works again", SOON).await
 }
 
 #[tokio::test]
@@ -126,10 +119,7 @@ async fn a_request_that_is_never_answered_is_made_again() -> Result<()> {
         scene.relay.doom_next(asked, Fate::Swallowed);
     }
     let controller = Controller::spawn_behind(&scene.relay, &scene.cluster, &[]).await?;
-    eventually("it is ready all the same", 2 * NOTICED, async || {
-        Ok(controller.is_ready().await)
-    })
-    .await?;
+    controller.until_ready(2 * NOTICED).await?;
     scene.follows("False", SOON).await?;
     for asked in lists.into_iter().chain(watches) {
         eventually("it is asked again", 2 * NOTICED, async || {

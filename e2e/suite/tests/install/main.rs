@@ -80,11 +80,8 @@ async fn call_webhook_at(cluster: &Cluster, address: &str) -> Result<()> {
 
 /// Waits until the webhook refuses a rule that conflicts with another one, and removes both.
 async fn until_conflicts_are_refused(client: &Client, controller: &Controller) -> Result<()> {
-    eventually("the controller is ready", SOON, async || {
-        Ok(controller.is_ready().await)
-    })
-    .await
-    .with_context(|| controller.log())?;
+    let ready = controller.until_ready(SOON).await;
+    ready.with_context(|| controller.log())?;
     let about = |name: &'static str| rule(name, TAINT).waits_for(CONDITION).selects("pool", "a");
     eventually("the first rule is taken", SOON, async || {
         about("first").create(client).await?;

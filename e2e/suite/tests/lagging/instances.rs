@@ -3,9 +3,9 @@
 use anyhow::Result;
 use nodegate_suite::PROMPTLY;
 use nodegate_suite::gates::{eventually_gated, eventually_released};
+use nodegate_testbed::Controller;
 use nodegate_testbed::changes::set_pod_ready;
 use nodegate_testbed::relay::Kind;
-use nodegate_testbed::{Controller, eventually};
 
 use super::scene::Kept::Held;
 use super::scene::{COMPONENTS, Scene, critical_pod, gate, key, networked};
@@ -33,10 +33,7 @@ pub(crate) async fn a_standby_that_begins_to_lead() -> Result<()> {
     leader.stop().await?;
     scene.turn("fails", "True").await?;
     scene.turn("stays", "True").await?;
-    eventually("it leads", PROMPTLY, async || {
-        Ok(standby.log().contains("leading"))
-    })
-    .await?;
+    standby.says("leading", PROMPTLY).await?;
     scene.released_by_a_list("stays").await?;
     hold.kept(&scene, &[("fails", Held)]).await?;
 

@@ -41,10 +41,7 @@ async fn a_reporter_reports_under_the_policy() -> Result<()> {
     node("misreporting").create(&client).await?;
     let reporter = report(cluster, &client, "misreporting", &endpoint, FOREIGN).await?;
     let words = format!("may not write condition {FOREIGN}; it may write {CONDITION}");
-    eventually("it is told", SOON, async || {
-        Ok(reporter.log().contains(&words))
-    })
-    .await
+    reporter.says(&words, SOON).await
 }
 
 #[tokio::test]

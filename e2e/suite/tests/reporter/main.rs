@@ -185,10 +185,5 @@ async fn token_on(cluster: &Cluster, client: &Client, node: &str) -> Result<Path
 
 /// Waits until the reporter's log contains this.
 async fn says(reporter: &Reporter, words: &str) -> Result<()> {
-    eventually(&format!("the log has {words:?}"), SOON, async || {
-        let log = reporter.log();
-        anyhow::ensure!(log.contains(words), "the log:\n{log}");
-        Ok(true)
-    })
-    .await
+    reporter.says(words, SOON).await
 }

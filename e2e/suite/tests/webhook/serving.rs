@@ -122,10 +122,7 @@ async fn a_certificate_from_files_is_followed_when_it_is_rotated() -> Result<()>
     })
     .await?;
     trust(&cluster, &certificate::write(&folder)?).await?;
-    eventually("the controller is ready", SOON, async || {
-        Ok(controller.is_ready().await)
-    })
-    .await?;
+    controller.until_ready(SOON).await?;
     until_reviewed(&cluster).await?;
 
     trust(&cluster, &certificate::write(&folder)?).await?;

@@ -58,10 +58,7 @@ async fn without_permissions_the_webhook_waits_and_says_what_it_needs() -> Resul
     apply_secret(&cluster).await?;
     let role = manifests("webhook").join("role.yaml");
     cluster.kubectl_on(&["apply"], &role).await?;
-    eventually("the controller is ready", SOON, async || {
-        Ok(controller.is_ready().await)
-    })
-    .await?;
+    controller.until_ready(SOON).await?;
     until_reviewed(&cluster).await?;
 
     let binding = "clusterrolebinding/nrr-manager-rolebinding";
