@@ -67,17 +67,10 @@ impl Options {
             controller_manager: ControllerManager::WithoutNodeLifecycle,
             scheduler: true,
             kwok: Some(kwok::HEARTBEAT),
-            audit: false,
-            audited_user: None,
-            pods_reach: None,
-            grace_period: None,
-            detachable: false,
-            reuse: true,
+            ..Self::api_only()
         }
     }
-}
 
-impl Options {
     pub const fn audited(self) -> Self {
         Self {
             audit: true,

@@ -80,7 +80,7 @@ async fn main() -> Result<ExitCode> {
 async fn measure(cli: &Cli, recipe: &Recipe, runs: &mut Vec<Run>) -> Result<()> {
     let mut phases = cli.phases.clone();
     if phases.is_empty() {
-        phases = Phase::ALL.to_vec();
+        phases = Phase::all();
     }
     phases.sort_unstable();
     phases.dedup();

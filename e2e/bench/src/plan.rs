@@ -31,18 +31,9 @@ pub enum Phase {
 
 impl Phase {
     /// All phases, in order.
-    pub const ALL: [Self; 10] = [
-        Self::Gate,
-        Self::Release,
-        Self::Delete,
-        Self::Single,
-        Self::Churn,
-        Self::Idle,
-        Self::Restart,
-        Self::CatchUp,
-        Self::Joins,
-        Self::Rollout,
-    ];
+    pub fn all() -> Vec<Self> {
+        Self::value_variants().to_vec()
+    }
 
     /// Whether it goes as fast as writes can be made, and is compared with that limit.
     pub fn has_limit(self) -> bool {
@@ -53,19 +44,9 @@ impl Phase {
     }
 
     /// Its name on the command line and in tables.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Gate => "gate",
-            Self::Release => "release",
-            Self::Single => "single",
-            Self::Churn => "churn",
-            Self::Idle => "idle",
-            Self::Restart => "restart",
-            Self::CatchUp => "catch-up",
-            Self::Delete => "delete",
-            Self::Joins => "joins",
-            Self::Rollout => "rollout",
-        }
+    pub fn name(self) -> String {
+        let value = self.to_possible_value();
+        value.map_or_else(String::new, |it| it.get_name().to_owned())
     }
 }
 

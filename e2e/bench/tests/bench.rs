@@ -7,7 +7,7 @@ use nodegate_bench::{Phase, Plan, Recipe, Results, markdown, run};
 async fn every_phase_ends_with_all_nodes_as_they_should_be() -> Result<()> {
     let recipe = Recipe::new(None)?;
     // Churn is left out: it needs a machine that keeps up.
-    let phases = Phase::ALL.into_iter();
+    let phases = Phase::all().into_iter();
     let phases: Vec<Phase> = phases.filter(|phase| *phase != Phase::Churn).collect();
     let plan = Plan {
         flips: 4,

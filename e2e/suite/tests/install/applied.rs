@@ -52,16 +52,7 @@ async fn installed_by_kustomize_it_runs_on_held_nodes_and_releases_nodes() -> Re
     // Only subjects bound to the shipped role may read metrics.
     let url = format!("https://{}/metrics", addresses.metrics);
     assert_eq!(Fetch::anonymous().get(&url).await?.status, 401);
-    for command in [
-        "create serviceaccount prometheus",
-        "create clusterrolebinding prometheus --clusterrole=nrr-metrics-reader --serviceaccount=default:prometheus",
-    ] {
-        let arguments: Vec<_> = command.split(' ').collect();
-        cluster.kubectl(&arguments).await?;
-    }
-    let token = cluster
-        .service_account_token("default", "prometheus")
-        .await?;
+    let token = cluster.account("prometheus", "nrr-metrics-reader").await?;
     eventually("metrics are served", SOON, async || {
         let answer = Fetch::with_token(&token).get(&url).await?;
         Ok(answer.status == 200 && answer.text.contains("nodegate_leader 1"))
