@@ -10,22 +10,17 @@ use crate::go_module::GoModule;
 /// A program of a cluster.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Component {
-    /// etcd.
     Etcd,
-    /// The API server.
     ApiServer,
     /// The controllers (`DaemonSet`s, garbage collection, node lifecycle...).
     ControllerManager,
-    /// The scheduler.
     Scheduler,
     /// kwok, which simulates the kubelets.
     Kwok,
-    /// kubectl.
     Kubectl,
 }
 
 impl Component {
-    /// Every component.
     pub const ALL: [Self; 6] = [
         Self::Etcd,
         Self::ApiServer,
@@ -61,7 +56,6 @@ pub struct Binaries {
 }
 
 impl Binaries {
-    /// Finds the folders.
     pub fn locate() -> Result<Self> {
         let assets = env::var_os("KUBEBUILDER_ASSETS")
             .filter(|value| !value.is_empty())

@@ -100,7 +100,6 @@ pub const PROMETHEUS: Recipe = Recipe {
     ..TOOL
 };
 
-/// Helm.
 pub const HELM: Recipe = Recipe {
     folder: "helm",
     name: "Helm",

@@ -31,7 +31,6 @@ impl Phase {
 }
 
 impl Bench<'_> {
-    /// A rule is created over nodes that do not meet it.
     pub(crate) async fn gate(&self) -> Result<Seen> {
         let all = self.world.members.len();
         let started = Instant::now();
@@ -51,7 +50,6 @@ impl Bench<'_> {
         })
     }
 
-    /// All conditions turn `True`.
     pub(crate) async fn release(&self) -> Result<Seen> {
         let started = Instant::now();
         load::each(self.at_once, &self.world.members, async |node| {
@@ -80,7 +78,6 @@ impl Bench<'_> {
         })
     }
 
-    /// One node flips at a time.
     pub(crate) async fn flip(&self) -> Result<Seen> {
         let started = Instant::now();
         let (mut own, mut latencies) = (Vec::new(), Vec::new());
@@ -132,7 +129,6 @@ impl Bench<'_> {
         Ok(took)
     }
 
-    /// One node flips at a time among unrelated status writes.
     pub(crate) async fn flip_under_churn(&self) -> Result<Seen> {
         let nodes = self.world.members.iter().map(|member| &member.name);
         // The pods of a `DaemonSet` that no rollout replaces.
@@ -148,7 +144,6 @@ impl Bench<'_> {
         Ok(seen)
     }
 
-    /// Nothing happens.
     pub(crate) async fn idle(&self) -> Result<Seen> {
         sleep(self.plan.idle).await;
         Ok(Seen {
@@ -160,7 +155,6 @@ impl Bench<'_> {
         })
     }
 
-    /// The rule is deleted while all nodes are closed.
     pub(crate) async fn delete(&self) -> Result<Seen> {
         let started = Instant::now();
         let gone = self.remove(Gate::Agent).await?;
@@ -196,7 +190,6 @@ impl Bench<'_> {
         Ok(true)
     }
 
-    /// The controller restarts over closed nodes.
     pub(crate) async fn restart(&mut self) -> Result<Seen> {
         self.stop_controller().await?;
         let started = Instant::now();
@@ -212,7 +205,6 @@ impl Bench<'_> {
         })
     }
 
-    /// The controller restarts; in the meantime one node has become ready.
     pub(crate) async fn catch_up(&mut self) -> Result<Seen> {
         let changed = self.world.members[self.world.members.len() / 2]
             .name

@@ -110,7 +110,6 @@ pub(crate) async fn set_limit_taint(client: &Client, node: &Member, tainted: boo
     Ok(())
 }
 
-/// Changes one condition of a node.
 pub(crate) async fn patch_node_status(client: &Client, node: &str, condition: Value) -> Result<()> {
     let patch = Patch::Strategic(json!({"status": {"conditions": [condition]}}));
     let api = Api::<Node>::all(client.clone());
@@ -121,7 +120,6 @@ pub(crate) async fn patch_node_status(client: &Client, node: &str, condition: Va
     Ok(())
 }
 
-/// Changes the status of a pod.
 pub(crate) async fn patch_pod_status(client: &Client, pod: &str, status: &Value) -> Result<()> {
     let patch = Patch::Strategic(json!({"status": status}));
     let api = Api::<Pod>::namespaced(client.clone(), NAMESPACE);

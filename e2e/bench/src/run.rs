@@ -84,7 +84,6 @@ pub(crate) struct Changed {
 }
 
 impl Seen {
-    /// Adds a change.
     pub(crate) fn take(&mut self, changed: Changed) {
         self.own.push(changed.seen);
         self.latencies.push(changed.followed);

@@ -107,7 +107,6 @@ impl Subject {
         Ok(Self { process })
     }
 
-    /// Checks that it still runs.
     pub(crate) fn ensure_running(&mut self) -> Result<()> {
         self.process.ensure_running()
     }
@@ -123,7 +122,6 @@ impl Subject {
         })
     }
 
-    /// Stops it and waits.
     pub(crate) async fn stop(mut self) -> Result<()> {
         self.process.terminate(SHUTDOWN).await?;
         Ok(())

@@ -19,7 +19,6 @@ use crate::world::{AGENT_READY, Gate, LABEL, NAMESPACE};
 /// A boolean, and since when it has its value.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Flag {
-    /// The value.
     pub is: bool,
     /// When it was first observed.
     pub since: Instant,
@@ -50,7 +49,6 @@ pub(crate) struct NodeSight {
 }
 
 impl NodeSight {
-    /// Whether it has a gate's taint.
     pub(crate) fn taint(&self, gate: Gate) -> Flag {
         self.taints[gate as usize]
     }

@@ -38,7 +38,6 @@ pub(crate) enum Gate {
 }
 
 impl Gate {
-    /// All gates.
     pub(crate) const ALL: [Self; 4] = [Self::Limit, Self::Agent, Self::Startup, Self::Critical];
 
     /// The key of its taint. The effect is always `NoSchedule`.
@@ -51,7 +50,6 @@ impl Gate {
         }
     }
 
-    /// The name of its rule.
     pub(crate) fn rule_name(self) -> &'static str {
         match self {
             Self::Limit => "bench-limit",
@@ -81,16 +79,13 @@ impl Gate {
 /// A node that the client has created.
 #[derive(Debug, Clone)]
 pub(crate) struct Member {
-    /// Its name.
     pub name: String,
-    /// Its UID.
     pub uid: String,
 }
 
 /// The objects that the client has created.
 #[derive(Debug)]
 pub(crate) struct World {
-    /// The nodes.
     pub members: Vec<Member>,
     daemon_sets: Vec<DaemonSet>,
 }
