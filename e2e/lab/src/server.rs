@@ -316,23 +316,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_same_seed_and_the_same_requests_give_the_same_cluster() {
-        let cluster = |seed| {
-            let mut server = Server::new(seed);
-            for name in ["a", "b"] {
-                let create = Request::Create {
-                    key: Key::cluster(Kind::Node, name),
-                    object: json!({}),
-                };
-                assert!(server.answer(&create, Timestamp::UNIX_EPOCH).is_ok());
-            }
-            server.objects
-        };
-        assert_eq!(cluster(1), cluster(1));
-        assert_ne!(cluster(1), cluster(2));
-    }
-
-    #[test]
     fn another_definition_drops_our_fields_of_a_rule_as_it_is_written_and_leaves_its_managed_fields()
      {
         let mut server = Server::new(1);
@@ -366,23 +349,5 @@ mod tests {
             let expected = (is_there, is_there, Some(generation));
             assert_eq!(merged(&mut server, patch), expected);
         }
-    }
-
-    #[test]
-    fn a_forgotten_revision_is_refused_and_the_last_one_is_not() {
-        let mut server = Server::new(1);
-        let create = Request::Create {
-            key: Key::cluster(Kind::Node, "a"),
-            object: json!({}),
-        };
-        assert!(server.answer(&create, Timestamp::UNIX_EPOCH).is_ok());
-        let since = |server: &Server, revision| {
-            let events = server.events(Kind::Node, None, &Selector::default(), revision);
-            events.map(|events| events.len())
-        };
-        assert_eq!(since(&server, 1), Ok(1));
-        server.compact(server.revision());
-        assert_eq!(since(&server, 1).map_err(|refusal| refusal.code), Err(410));
-        assert_eq!(since(&server, server.revision()), Ok(0));
     }
 }

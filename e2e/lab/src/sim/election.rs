@@ -82,38 +82,3 @@ impl Standing {
         Renewal::Held { asked: clock }
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::sim::time::s;
-
-    #[test]
-    fn one_leads_until_it_has_not_renewed_for_the_leases_whole_time() {
-        let start = Instant::now();
-        let mut lease = Lease::default();
-        let (mut one, mut two) = (Standing::default(), Standing::default());
-        let held = |attempt| matches!(attempt, Renewal::Held { .. });
-        assert!(held(one.attempt(&mut lease, (0, 0), s(0), start)));
-        for second in 0..15 {
-            let now = s(second);
-            assert!(!held(two.attempt(&mut lease, (1, 0), now, start + now)));
-        }
-        assert!(held(two.attempt(&mut lease, (1, 0), s(15), start + s(15))));
-        assert_eq!(lease.holder, Some((1, 0)));
-    }
-
-    #[test]
-    fn a_deceived_holder_leads_beside_another_for_a_while() {
-        let start = Instant::now();
-        let mut lease = Lease::default();
-        let (mut one, mut two) = (Standing::default(), Standing::default());
-        let held = |attempt| matches!(attempt, Renewal::Held { .. });
-        assert!(held(one.attempt(&mut lease, (0, 0), s(0), start)));
-        one.term = Some(Term::new(start));
-        lease.betray(s(5));
-        assert!(held(two.attempt(&mut lease, (1, 0), s(1), start + s(1))));
-        assert!(held(one.attempt(&mut lease, (0, 0), s(4), start + s(4))));
-        assert!(!held(one.attempt(&mut lease, (0, 0), s(5), start + s(5))));
-    }
-}

@@ -209,6 +209,13 @@ impl Run {
         Self { outcome, diary }
     }
 
+    /// A run that breaks no law.
+    fn fine(scenario: &Scenario, seed: u64, faults: &[Fault]) -> Self {
+        let run = Self::new(scenario, seed, faults);
+        assert_eq!(run.outcome.violation, None);
+        run
+    }
+
     fn count(&self, what: &str) -> usize {
         self.diary.iter().filter(|(_, told)| told == what).count()
     }
@@ -251,8 +258,7 @@ fn the_same_seed_gives_the_same_run_and_another_one_another() {
 
 #[test]
 fn where_nothing_goes_wrong_each_node_is_seen_come_and_change_and_is_written_once() {
-    let run = Run::new(&ALONE, 1, &[]);
-    assert_eq!(run.outcome.violation, None);
+    let run = Run::fine(&ALONE, 1, &[]);
     assert_eq!(run.outcome.writes, [4]);
     // Each is created, changed and labelled.
     assert_eq!(run.outcome.events[&(0, Watch::Nodes)], 12);
@@ -262,14 +268,12 @@ fn where_nothing_goes_wrong_each_node_is_seen_come_and_change_and_is_written_onc
 
 #[test]
 fn a_process_dies_before_or_after_its_write() {
-    let before = Run::new(&ALONE, 1, &[kill(0, 1, Side::Before, s(2))]);
-    assert_eq!(before.outcome.violation, None);
+    let before = Run::fine(&ALONE, 1, &[kill(0, 1, Side::Before, s(2))]);
     assert_eq!(before.outcome.writes, [5], "one that never arrived");
     assert_eq!(before.outcome.cluster.changes().len(), 12);
     assert_eq!(before.count("Init(Nodes)"), 2);
 
-    let after = Run::new(&ALONE, 1, &[kill(0, 1, Side::After, s(2))]);
-    assert_eq!(after.outcome.violation, None);
+    let after = Run::fine(&ALONE, 1, &[kill(0, 1, Side::After, s(2))]);
     assert_eq!(after.outcome.writes, [4]);
     assert_eq!(after.count("done"), 3, "the answer came too late");
     assert_eq!(after.count("Init(Nodes)"), 2);
@@ -283,8 +287,7 @@ fn an_answer_is_lost_whether_the_write_was_carried_out_or_not() {
             write: 3,
             done,
         };
-        let run = Run::new(&ALONE, 1, &[lost]);
-        assert_eq!(run.outcome.violation, None);
+        let run = Run::fine(&ALONE, 1, &[lost]);
         assert_eq!(run.outcome.writes, [writes]);
         assert_eq!((run.count("done"), run.count("no answer")), (writes - 1, 1));
         let end = run.first("no answer").expect("it is told");
@@ -295,8 +298,7 @@ fn an_answer_is_lost_whether_the_write_was_carried_out_or_not() {
 #[test]
 fn a_watch_that_stands_still_shows_nothing_and_then_everything() {
     let still = Incident::Stale(Watch::Nodes).at(s(9), s(40));
-    let run = Run::new(&ALONE, 1, &[still]);
-    assert_eq!(run.outcome.violation, None);
+    let run = Run::fine(&ALONE, 1, &[still]);
     assert!(run.first("n0 with 0") < Some(s(6)));
     assert!(run.first("n1 with 0") > Some(s(49)));
     assert_eq!(run.count("Init(Nodes)"), 1, "it goes on from where it was");
@@ -305,8 +307,7 @@ fn a_watch_that_stands_still_shows_nothing_and_then_everything() {
 #[test]
 fn a_connection_that_dies_without_a_word_is_given_up_after_a_while() {
     let dead = Incident::SilentDeath(Watch::Nodes).at(s(9), s(0));
-    let run = Run::new(&ALONE, 1, &[dead]);
-    assert_eq!(run.outcome.violation, None);
+    let run = Run::fine(&ALONE, 1, &[dead]);
     let seen = run.first("n1 with 0").expect("it is seen");
     assert!(seen > s(15) && seen < s(32), "{seen:?}");
 }
@@ -314,8 +315,7 @@ fn a_connection_that_dies_without_a_word_is_given_up_after_a_while() {
 #[test]
 fn an_expired_watch_starts_again_with_a_list() {
     let expired = Incident::Expired(Watch::Nodes).at(s(12), s(0));
-    let run = Run::new(&ALONE, 1, &[expired]);
-    assert_eq!(run.outcome.violation, None);
+    let run = Run::fine(&ALONE, 1, &[expired]);
     assert_eq!(run.count("Init(Nodes)"), 2);
     assert_eq!(run.count("InitDone(Nodes)"), 2);
 }
@@ -328,8 +328,7 @@ fn an_event_and_its_successor_are_never_seen() {
         watch: Watch::Nodes,
         event: 3,
     };
-    let run = Run::new(&ALONE, 1, &[unseen]);
-    assert_eq!(run.outcome.violation, None);
+    let run = Run::fine(&ALONE, 1, &[unseen]);
     assert_eq!(run.count("Init(Nodes)"), 2);
     let seen = run.first("n1 with 0").expect("the list shows it");
     assert!(seen > s(10) + ms(300), "after it was touched: {seen:?}");
@@ -341,8 +340,7 @@ fn two_clocks_of_a_process_part() {
         Incident::ClockStep(0, 3600).at(s(10), s(0)),
         Incident::Suspend(0).at(s(20), s(7)),
     ];
-    let run = Run::new(&ALONE, 1, &faults);
-    assert_eq!(run.outcome.violation, None);
+    let run = Run::fine(&ALONE, 1, &faults);
     let ((first, _), (last, _)) = (&run.diary[0], &run.diary[run.diary.len() - 1]);
     let wall = Time::try_from(last.wall.duration_since(first.wall)).expect("it went on");
     let monotonic = last.monotonic - first.monotonic;
@@ -351,14 +349,12 @@ fn two_clocks_of_a_process_part() {
 
 #[test]
 fn another_leads_once_the_leader_is_gone_and_two_do_for_a_while_where_one_does_not_notice() {
-    let quiet = Run::new(&TWO, 1, &[]);
-    assert_eq!(quiet.outcome.violation, None);
+    let quiet = Run::fine(&TWO, 1, &[]);
     assert!(quiet.outcome.writes.contains(&0), "one leads");
     let leader = usize::from(quiet.outcome.writes[0] == 0);
 
     let death = kill(leader, 1, Side::Before, s(60));
-    let run = Run::new(&TWO, 1, &[death]);
-    assert_eq!(run.outcome.violation, None);
+    let run = Run::fine(&TWO, 1, &[death]);
     assert_eq!(run.outcome.writes[leader], 2);
     assert_eq!(run.outcome.writes[1 - leader], 3);
 
@@ -376,8 +372,7 @@ fn a_partitioned_leader_loses_the_lease() {
     let quiet = Run::new(&TWO, 1, &[]);
     let leader = usize::from(quiet.outcome.writes[0] == 0);
     let cut = Incident::Partition(leader).at(s(9), s(60));
-    let run = Run::new(&TWO, 1, &[cut]);
-    assert_eq!(run.outcome.violation, None);
+    let run = Run::fine(&TWO, 1, &[cut]);
     assert_eq!(run.outcome.writes[leader], 1);
     assert_eq!(run.outcome.writes[1 - leader], 3);
 }
