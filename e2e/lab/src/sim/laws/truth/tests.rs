@@ -74,23 +74,17 @@ fn a_daemon_set_of_the_class_is_waited_for_where_it_is_meant_to_be() {
             json!({ "nodeAffinity": { "requiredDuringSchedulingIgnoredDuringExecution": terms } });
         json!({ "spec": { "template": { "spec": { "affinity": affinity } } } })
     };
-    for (name, fields, expected) in [
+    #[rustfmt::skip]
+    let cases = [
         ("meant", json!({}), No),
         ("selected elsewhere", elsewhere, Yes),
         ("affine", affine("a"), No),
         ("affine to others", affine("b"), Yes),
         ("shut out by the rule's own taint", strict, Yes),
-        (
-            "only labelled as a whole",
-            json!({ "spec": { "template": { "metadata": { "labels": { LABEL: null } } } } }),
-            Yes,
-        ),
-        (
-            "elsewhere",
-            json!({ "metadata": { "namespace": "default" } }),
-            Yes,
-        ),
-    ] {
+        ("only labelled as a whole", json!({ "spec": { "template": { "metadata": { "labels": { LABEL: null } } } } }), Yes),
+        ("elsewhere", json!({ "metadata": { "namespace": "default" } }), Yes),
+    ];
+    for (name, fields, expected) in cases {
         let mut story = world(READY);
         story.create(daemon_set(&fields));
         assert_eq!(met(&story), expected, "{name}");
@@ -272,17 +266,10 @@ fn drivers_that_pods_name_have_to_be_registered_on_this_very_node() {
 fn a_driver_that_a_rule_names_must_report_nothing_wrong_with_its_storage() {
     let mut story = world("csidriver.nodegate.dev/ebs");
     story.register("n", "ebs");
+    let is = |status: &str| json!([{ "status": status, "reason": "R" }]);
     for (driver, wrong, expected) in [
-        (
-            "other",
-            json!([{ "status": "StorageUnreachable", "reason": "R" }]),
-            Yes,
-        ),
-        (
-            "ebs",
-            json!([{ "status": "StorageDegraded", "reason": "R" }]),
-            No,
-        ),
+        ("other", is("StorageUnreachable"), Yes),
+        ("ebs", is("StorageDegraded"), No),
         ("ebs", json!([]), Yes),
     ] {
         let health = json!([{ "name": driver, "healthConditions": wrong }]);
@@ -307,40 +294,23 @@ fn a_resource_is_there_when_there_is_some_of_it() {
 
 #[test]
 fn a_minimum_is_reached_or_not_or_unknown() {
+    let from = |label: &str| json!({ "minimumFromLabel": label });
     for (terms, amount, expected) in [
-        (json!({ "nodegate": { "minimum": 8 } }), "7", No),
-        (json!({ "nodegate": { "minimum": 8 } }), "8", Yes),
-        (
-            json!({ "nodegate": { "minimumFromLabel": "four" } }),
-            "3",
-            No,
-        ),
-        (
-            json!({ "nodegate": { "minimumFromLabel": "four" } }),
-            "4",
-            Yes,
-        ),
-        (
-            json!({ "nodegate": { "minimumFromLabel": "missing" } }),
-            "4",
-            No,
-        ),
+        (json!({ "minimum": 8 }), "7", No),
+        (json!({ "minimum": 8 }), "8", Yes),
+        (from("four"), "3", No),
+        (from("four"), "4", Yes),
+        (from("missing"), "4", No),
     ] {
         let mut story = Story::default();
-        let mut condition =
-            json!({ "type": "resource.nodegate.dev/nvidia.com/gpu", "requiredStatus": "True" });
-        json_patch::merge(&mut condition, &terms);
+        let kind = "resource.nodegate.dev/nvidia.com/gpu";
+        let condition = json!({ "type": kind, "requiredStatus": "True", "nodegate": terms });
         story.create(rule(json!({ "conditions": [condition] })));
         let mut object = node("n");
-        json_patch::merge(
-            &mut object,
-            &json!({ "metadata": { "labels": { "four": "4" } } }),
-        );
+        object["metadata"]["labels"]["four"] = json!("4");
         story.create(object);
-        story.patch_node_status(
-            "n",
-            json!({ "status": { "allocatable": { "nvidia.com/gpu": amount } } }),
-        );
+        let amounts = json!({ "allocatable": { "nvidia.com/gpu": amount } });
+        story.patch_node_status("n", json!({ "status": amounts }));
         story.at(10);
         assert_eq!(met(&story), expected, "{terms} {amount}");
     }
