@@ -9,7 +9,6 @@ use crate::step::{Slot, Step};
 const NODE: Slot = Slot(Kind::Node, 0);
 const POD: Slot = Slot(Kind::Pod, 0);
 const RULE: Slot = Slot(Kind::NodeReadinessRule, 0);
-const CLAIM: Slot = Slot(Kind::NodeClaim, 0);
 const LEASE: Slot = Slot(Kind::Lease, 0);
 const EVENT: Slot = Slot(Kind::Event, 0);
 
@@ -21,9 +20,7 @@ pub(crate) fn all() -> Vec<(&'static str, Vec<Step>)> {
             "a namespace that is not there takes nothing",
             no_namespace(),
         ),
-        ("a node re-created under its name is another", re_created()),
         ("an object goes with its last finalizer", finalizers()),
-        ("a claim is deleted only as it was looked at", claim()),
         ("a pod has its time to end", pods()),
         ("a pod is bound once", binding()),
         (
@@ -87,30 +84,6 @@ fn no_namespace() -> Vec<Step> {
     ]
 }
 
-fn re_created() -> Vec<Step> {
-    let taint = json!([
-        {"op": "test", "path": "/metadata/uid", "value": "<first uid>"},
-        {"op": "add", "path": "/spec/taints", "value": []},
-    ]);
-    let conditions = json!({
-        "metadata": {"uid": "<first uid>"},
-        "status": {"conditions": [condition("A", "True")]},
-    });
-    vec![
-        Step::Create(NODE, json!({})),
-        Step::Create(NODE, json!({})),
-        Step::Delete(NODE, json!({"uid": "<uid>"}), None),
-        Step::Create(NODE, json!({})),
-        Step::Json(NODE, Part::Main, taint),
-        Step::Strategic(NODE, Part::Status, conditions.clone()),
-        Step::Merge(NODE, Part::Status, conditions),
-        Step::Stale(NODE, Part::Main, json!({})),
-        Step::Stale(NODE, Part::Status, json!({})),
-        Step::Delete(NODE, json!({"uid": "<first uid>"}), None),
-        Step::Get(NODE),
-    ]
-}
-
 fn finalizers() -> Vec<Step> {
     let mut steps = Vec::new();
     for slot in [NODE, RULE, POD] {
@@ -145,29 +118,6 @@ fn finalizers() -> Vec<Step> {
         ]);
     }
     steps
-}
-
-fn claim() -> Vec<Step> {
-    let annotate = |version: &str, value: &str| {
-        json!({"metadata": {
-            "uid": "<uid>",
-            "resourceVersion": version,
-            "annotations": {"karpenter.sh/nodeclaim-termination-timestamp": value},
-        }})
-    };
-    let exactly = json!({"uid": "<uid>", "resourceVersion": "<version>"});
-    let before = json!({"uid": "<uid>", "resourceVersion": "<first version>"});
-    vec![
-        Step::Create(CLAIM, bodies(Kind::NodeClaim)[2].clone()),
-        Step::Merge(CLAIM, Part::Status, json!({"status": {"nodeName": "w1"}})),
-        Step::Merge(CLAIM, Part::Main, annotate("<first version>", "1")),
-        Step::Delete(CLAIM, before, None),
-        Step::Merge(CLAIM, Part::Main, annotate("<version>", "2")),
-        Step::Delete(CLAIM, exactly.clone(), None),
-        Step::Delete(CLAIM, exactly, None),
-        Step::Merge(CLAIM, Part::Main, json!({"metadata": {"finalizers": null}})),
-        Step::Delete(CLAIM, json!({"uid": "<uid>"}), None),
-    ]
 }
 
 fn binding() -> Vec<Step> {
@@ -240,15 +190,4 @@ fn lease() -> Vec<Step> {
             json!({"metadata": null, "spec": {"holderIdentity": "c"}}),
         ),
     ]
-}
-
-fn condition(condition_type: &str, status: &str) -> Value {
-    json!({
-        "type": condition_type,
-        "status": status,
-        "reason": "Test",
-        "message": "told",
-        "lastHeartbeatTime": "2026-01-01T00:00:00Z",
-        "lastTransitionTime": "2026-01-01T00:00:00Z",
-    })
 }
