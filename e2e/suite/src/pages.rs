@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use nodegate_testbed::install::repository;
@@ -42,23 +43,28 @@ pub fn pages() -> Result<BTreeMap<String, String>> {
         pages.insert(page.to_owned(), text);
     }
     for folder in ["docs", "examples"] {
-        collect(folder, &mut pages)?;
+        for (path, text) in files(&repository().join(folder), "md")? {
+            let page = path.strip_prefix(repository())?.to_string_lossy();
+            pages.insert(page.into_owned(), text);
+        }
     }
     Ok(pages)
 }
 
-fn collect(folder: &str, pages: &mut BTreeMap<String, String>) -> Result<()> {
-    for entry in fs::read_dir(repository().join(folder))? {
-        let entry = entry?;
-        let path = format!("{folder}/{}", entry.file_name().to_string_lossy());
-        if entry.file_type()?.is_dir() {
-            collect(&path, pages)?;
-        } else if entry.path().extension().is_some_and(|kind| kind == "md") {
-            let text = fs::read_to_string(entry.path()).with_context(|| path.clone())?;
-            pages.insert(path, text);
+/// The files with this extension in a folder and below, with their contents.
+pub fn files(folder: &Path, extension: &str) -> Result<Vec<(PathBuf, String)>> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        if path.is_dir() {
+            found.extend(files(&path, extension)?);
+        } else if path.extension().is_some_and(|kind| kind == extension) {
+            let text = fs::read_to_string(&path);
+            let text = text.with_context(|| path.display().to_string())?;
+            found.push((path, text));
         }
     }
-    Ok(())
+    Ok(found)
 }
 
 /// All blocks with commands to type, ordered by page.

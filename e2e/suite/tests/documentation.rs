@@ -4,11 +4,10 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
-use nodegate_suite::pages::{pages, typed};
+use nodegate_suite::pages::{files, pages, typed};
 use nodegate_testbed::install::{config, repository};
 use serde_json::Value;
 
@@ -167,7 +166,7 @@ fn what_the_program_links_to_is_there() -> Result<()> {
     const NAMED: &str = "documentation::page(\"";
     let pages = pages()?;
     let mut found = BTreeSet::new();
-    for text in sources(&repository().join("src"))? {
+    for (_, text) in files(&repository().join("src"), "rs")? {
         let links = text.split(NAMED).skip(1);
         let links = links.filter_map(|rest| rest.split('"').next());
         found.extend(links.map(str::to_owned));
@@ -180,20 +179,6 @@ fn what_the_program_links_to_is_there() -> Result<()> {
         ensure!(text.is_some_and(has_anchor), "{link} is not there");
     }
     Ok(())
-}
-
-/// The Rust files of a folder and those below it.
-fn sources(folder: &Path) -> Result<Vec<String>> {
-    let mut texts = Vec::new();
-    for entry in fs::read_dir(folder)? {
-        let path = entry?.path();
-        if path.is_dir() {
-            texts.extend(sources(&path)?);
-        } else if path.extension().is_some_and(|kind| kind == "rs") {
-            texts.push(fs::read_to_string(&path)?);
-        }
-    }
-    Ok(texts)
 }
 
 #[test]

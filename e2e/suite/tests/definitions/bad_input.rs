@@ -11,7 +11,7 @@ use nodegate_suite::rules::{delete, eventually_gone, eventually_says};
 use nodegate_testbed::changes::{delete_rule, patch_rule, set_node_condition};
 use nodegate_testbed::fixtures::{RuleBuilder, node, rule, rules};
 use nodegate_testbed::install::CRD;
-use nodegate_testbed::sights::{events_about, has_taint, node as read_node, rule_status};
+use nodegate_testbed::sights::{events_about, has_taint, rule_status};
 use nodegate_testbed::{Cluster, Controller, Options, eventually, eventually_eq, never};
 use serde_json::{Value, json};
 
@@ -43,21 +43,6 @@ async fn rules_work_under_the_upstream_projects_definition() -> Result<()> {
         .await?;
     has(&client, "held", [true, true]).await?;
     has(&client, "released", [false, false]).await?;
-    let completed = format!(
-        "readiness.k8s.io/bootstrap-completed-{}",
-        uid(&client, "bootstrap").await?
-    );
-    eventually(
-        "the bootstrap of the released node is on record",
-        SOON,
-        async || {
-            Ok(read_node(&client, "released")
-                .await?
-                .annotations()
-                .contains_key(&completed))
-        },
-    )
-    .await?;
     let found = async |rule: &str| {
         let status = rule_status(&client, rule).await?;
         let nodes = status["nodeEvaluations"].as_array();
@@ -108,12 +93,6 @@ async fn rules_work_under_the_upstream_projects_definition() -> Result<()> {
     let controller = Controller::start(&cluster, &[]).await?;
     unchanged(&client, &names, Duration::from_secs(3)).await?;
 
-    // The dry run ends while the conditions are met.
-    patch_rule(&client, "dry", &json!({"spec": {"dryRun": false}})).await?;
-    eventually("the dry run is in force", SOON, async || {
-        has_taint(&client, "held", "readiness.k8s.io/dry").await
-    })
-    .await?;
     set_node_condition(&client, "held", CONDITION, "True").await?;
     has(&client, "held", [false, false]).await?;
     set_node_condition(&client, "held", CONDITION, "False").await?;
@@ -243,14 +222,6 @@ async fn cluster_with_crd(crd: &str) -> Result<Cluster> {
     cluster.apply(crd).await?;
     cluster.until_established(CRD).await?;
     Ok(cluster)
-}
-
-async fn uid(client: &Client, rule: &str) -> Result<String> {
-    rules(client)
-        .get(rule)
-        .await?
-        .uid()
-        .context("a rule without a UID")
 }
 
 /// Waits until the taints of the continuous and of the bootstrap rule on a node are as expected.

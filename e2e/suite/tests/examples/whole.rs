@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
-use nodegate_suite::pages::yaml;
+use nodegate_suite::pages::{files, yaml};
 use nodegate_testbed::definitions::KARPENTER;
 use nodegate_testbed::install::config;
 use nodegate_testbed::{Cluster, Options};
@@ -29,19 +29,6 @@ fn names() -> Result<Vec<String>> {
     Ok(names)
 }
 
-/// The source of every end-to-end test in a folder and below.
-fn sources(folder: &Path, found: &mut Vec<PathBuf>) -> Result<()> {
-    for entry in fs::read_dir(folder)? {
-        let path = entry?.path();
-        if path.is_dir() {
-            sources(&path, found)?;
-        } else if path.extension().is_some_and(|extension| extension == "rs") {
-            found.push(path);
-        }
-    }
-    Ok(())
-}
-
 #[test]
 fn every_example_tells_its_story_and_names_its_files() -> Result<()> {
     for name in names()? {
@@ -62,28 +49,23 @@ fn every_example_tells_its_story_and_names_its_files() -> Result<()> {
 }
 
 /// Every rule in the YAML of a folder and below, with its file.
-pub(crate) fn rules_in(folder: &Path, found: &mut Vec<(PathBuf, Value)>) -> Result<()> {
-    for entry in fs::read_dir(folder)? {
-        let path = entry?.path();
-        if path.is_dir() {
-            rules_in(&path, found)?;
-        } else if path.extension().is_some_and(|kind| kind == "yaml") {
-            let text = fs::read_to_string(&path)?;
-            let documents: Vec<Value> =
-                serde_saphyr::from_multiple(&text).with_context(|| path.display().to_string())?;
-            let rules = documents.into_iter();
-            let rules = rules.filter(|document| document["kind"] == "NodeReadinessRule");
-            found.extend(rules.map(|rule| (path.clone(), rule)));
-        }
+pub(crate) fn rules_in(folder: &Path) -> Result<Vec<(PathBuf, Value)>> {
+    let mut found = Vec::new();
+    for (path, text) in files(folder, "yaml")? {
+        let documents: Vec<Value> =
+            serde_saphyr::from_multiple(&text).with_context(|| path.display().to_string())?;
+        let rules = documents.into_iter();
+        let rules = rules.filter(|document| document["kind"] == "NodeReadinessRule");
+        found.extend(rules.map(|rule| (path.clone(), rule)));
     }
-    Ok(())
+    Ok(found)
 }
 
 #[test]
 fn no_example_or_sample_gates_a_node_in_use_as_it_is_applied() -> Result<()> {
     let mut rules = Vec::new();
     for folder in [examples(), config("samples")] {
-        rules_in(&folder, &mut rules)?;
+        rules.extend(rules_in(&folder)?);
     }
     ensure!(rules.len() > 10, "{} rules", rules.len());
     for (file, rule) in rules {
@@ -98,15 +80,9 @@ fn no_example_or_sample_gates_a_node_in_use_as_it_is_applied() -> Result<()> {
 
 #[test]
 fn every_example_is_played_through() -> Result<()> {
-    let mut files = Vec::new();
-    sources(
-        &Path::new(env!("CARGO_MANIFEST_DIR")).join("tests"),
-        &mut files,
-    )?;
-    let mut text = String::new();
-    for file in files {
-        text.push_str(&fs::read_to_string(file)?);
-    }
+    let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests");
+    let sources = files(&tests, "rs")?.into_iter();
+    let text: String = sources.map(|(_, text)| text).collect();
     let unplayed: BTreeSet<String> = names()?
         .into_iter()
         .filter(|name| {

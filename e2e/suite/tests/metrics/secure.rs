@@ -6,7 +6,6 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use nodegate_testbed::fetch::Fetch;
 use nodegate_testbed::{Cluster, Controller, Options, eventually};
-use serde_json::Value;
 
 use super::{Endpoint, SOON};
 
@@ -35,18 +34,8 @@ impl Scrapers {
 
 /// How many review requests of this kind the controller has made.
 fn reviews(cluster: &Cluster, resource: &str) -> usize {
-    let log = cluster.audit_log();
-    let events = log
-        .lines()
-        .filter_map(|line| serde_json::from_str(line).ok());
-    events
-        .filter(|event: &Value| {
-            event["objectRef"]["resource"] == resource
-                && event["userAgent"]
-                    .as_str()
-                    .is_some_and(|agent| agent.starts_with("nodegate"))
-        })
-        .count()
+    let writes = cluster.controllers_writes().into_iter();
+    writes.filter(|write| write.resource == resource).count()
 }
 
 #[tokio::test]
