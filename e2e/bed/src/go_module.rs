@@ -456,13 +456,6 @@ mod tests {
     }
 
     #[test]
-    fn the_version_is_stamped_into_the_binary() {
-        let flags = kubernetes_linker_flags("v1.36.3");
-        assert!(flags.contains("gitVersion=v1.36.3"), "{flags}");
-        assert!(flags.contains("gitMinor=36"), "{flags}");
-    }
-
-    #[test]
     fn another_source_is_another_folder() {
         assert_ne!(fingerprint(&["a", "b"]), fingerprint(&["ab", ""]));
     }

@@ -174,32 +174,3 @@ fn first_field(message: &[u8]) -> Option<&[u8]> {
     }
     None
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_watch_is_known_by_its_key() {
-        let message = |key: &str| {
-            let key = key.as_bytes();
-            let length = u8::try_from(key.len()).unwrap();
-            let mut message = vec![0, 0, 0, 0, length + 6, 0x0a, length + 4, 0x0a, length];
-            message.extend(key);
-            // The version at which the watch starts.
-            message.extend([0x18, 7]);
-            message
-        };
-        for (key, kind) in [
-            ("/registry/pods/", Some("pods")),
-            ("/registry/minions/", Some("nodes")),
-            ("/registry/example.com/widgets/", Some("widgets")),
-            ("elsewhere", None),
-        ] {
-            assert_eq!(watched_kind(&message(key)).as_deref(), kind, "{key}");
-        }
-        let progress = [0, 0, 0, 0, 2, 0x1a, 0];
-        assert_eq!(watched_kind(&progress), None);
-        assert_eq!(watched_kind(&message("/registry/pods/")[..12]), None);
-    }
-}

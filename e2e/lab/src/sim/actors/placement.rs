@@ -132,6 +132,7 @@ mod tests {
             (json!({"nodeSelector": {"zone": "b"}}), false),
             (with("In", json!(["a", "b"])), true),
             (with("NotIn", json!(["a"])), false),
+            (with("Exists", json!([])), true),
             (with("DoesNotExist", json!([])), false),
         ] {
             assert_eq!(selects(&spec, &node), selected, "{spec}");

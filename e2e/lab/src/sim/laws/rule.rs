@@ -342,21 +342,4 @@ mod tests {
         assert!(!read(ours(), json!({})).is_pruned);
         assert!(!read(json!({}), Value::Null).is_pruned);
     }
-
-    #[test]
-    fn selectors_select_as_kubernetes_says() {
-        let labels = json!({ "a": "1", "b": "2" });
-        #[rustfmt::skip]
-        let cases = [
-            (json!({ "matchLabels": { "a": "1" } }), true),
-            (json!({ "matchLabels": { "a": "2" } }), false),
-            (json!({ "matchExpressions": [{ "key": "a", "operator": "In", "values": ["1"] }] }), true),
-            (json!({ "matchExpressions": [{ "key": "c", "operator": "NotIn", "values": ["1"] }] }), true),
-            (json!({ "matchExpressions": [{ "key": "c", "operator": "Exists" }] }), false),
-            (json!({ "matchExpressions": [{ "key": "c", "operator": "DoesNotExist" }] }), true),
-        ];
-        for (selector, selected) in cases {
-            assert_eq!(selects(&selector, &labels), selected, "{selector}");
-        }
-    }
 }
