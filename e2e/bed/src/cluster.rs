@@ -213,6 +213,11 @@ impl Cluster {
         self.kubectl_with_input(arguments, "").await
     }
 
+    /// Runs `kubectl` with what is typed after it.
+    pub async fn types(&self, words: &str) -> Result<String> {
+        self.kubectl(&Vec::from_iter(words.split(' '))).await
+    }
+
     /// Applies manifests (`kubectl apply -f -`).
     pub async fn apply(&self, manifests: &str) -> Result<String> {
         self.kubectl_with_input(&["apply", "-f", "-"], manifests)

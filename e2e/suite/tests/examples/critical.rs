@@ -159,12 +159,9 @@ async fn examples_gpu_while_the_driver_is_updated() -> Result<()> {
     scene.set_ready(DRIVER, "gpu-1", true).await?;
 
     let old = scene.pod(DRIVER, "gpu-1").await?;
-    let image = "driver=registry.example.com/gpu-driver:2.0";
-    let daemon_set = format!("daemonset/{DRIVER}");
-    scene
-        .cluster
-        .kubectl(&["-n", "kube-system", "set", "image", &daemon_set, image])
-        .await?;
+    let update = "driver=registry.example.com/gpu-driver:2.0";
+    let update = format!("-n kube-system set image daemonset/{DRIVER} {update}");
+    scene.cluster.types(&update).await?;
     scene.has_taint("gpu-1", TAINT, true).await?;
     // The kubelet has stopped it.
     delete_pod(&scene.client, "kube-system", &old.name_any()).await?;

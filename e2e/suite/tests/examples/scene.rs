@@ -216,8 +216,8 @@ impl Scene {
 
     /// Deletes a rule and waits until it is gone.
     pub(crate) async fn delete_rule(&self, rule: &str) -> Result<()> {
-        let arguments = ["delete", "nrr", rule, "--timeout=60s"];
-        self.cluster.kubectl(&arguments).await.map(drop)
+        let delete = format!("delete nrr {rule} --timeout=60s");
+        self.cluster.types(&delete).await.map(drop)
     }
 }
 

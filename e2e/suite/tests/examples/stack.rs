@@ -30,12 +30,8 @@ fn of_the_gpu_pool(name: &str) -> NodeBuilder {
 
 /// Labels the node as Node Feature Discovery and the operator do once the GPU is detected.
 async fn label_as_the_operator_does(scene: &Scene, node: &str) -> Result<()> {
-    let label = "nvidia.com/gpu.deploy.device-plugin=true";
-    scene
-        .cluster
-        .kubectl(&["label", "node", node, label])
-        .await?;
-    Ok(())
+    let label = format!("label node {node} nvidia.com/gpu.deploy.device-plugin=true");
+    scene.cluster.types(&label).await.map(drop)
 }
 
 #[tokio::test]
@@ -125,10 +121,9 @@ async fn labels_on_pod_templates_alone_make_no_class() -> Result<()> {
 
     // Set by hand, as the values file advises; upgrades keep it.
     for daemon_set in ["cilium", "ebs-csi-node"] {
-        let kind = ["-n", "kube-system", "label", "daemonset"];
-        let label = [daemon_set, "example.com/node-critical=true"];
-        let label = [&kind[..], &label].concat();
-        scene.cluster.kubectl(&label).await?;
+        let label =
+            format!("-n kube-system label daemonset {daemon_set} example.com/node-critical=true");
+        scene.cluster.types(&label).await?;
     }
     eventually_eq(
         "there is something to wait for",

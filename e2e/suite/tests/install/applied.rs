@@ -30,8 +30,8 @@ async fn installed_by_kustomize_it_runs_on_held_nodes_and_releases_nodes() -> Re
     assert!(!applied.contains("Warning"), "{applied}");
     // The namespace enforces pod security `restricted`: other pods would not be created.
     until_bound(&cluster, NAMESPACE, 2).await?;
-    let run = ["run", "lax", "--image=lax", "-n", NAMESPACE];
-    let refused = cluster.kubectl(&run).await;
+    let run = format!("run lax --image=lax -n {NAMESPACE}");
+    let refused = cluster.types(&run).await;
     assert!(
         refused.is_err_and(|error| error.to_string().contains("violates PodSecurity")),
         "the namespace takes pods that are not restricted"
@@ -193,9 +193,8 @@ async fn it_takes_the_place_of_the_node_readiness_controller() -> Result<()> {
         assert!(!runs.contains("qps"), "{apply:?}: {runs}");
         let (controller, _) = deployment::run(&cluster, NAMESPACE).await?;
         controller.once_ready().await?.stop().await?;
-        cluster
-            .kubectl(&["delete", MANAGER, "-n", NAMESPACE])
-            .await?;
+        let delete = format!("delete {MANAGER} -n {NAMESPACE}");
+        cluster.types(&delete).await?;
     }
     Ok(())
 }

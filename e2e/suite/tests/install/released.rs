@@ -36,9 +36,8 @@ async fn a_release_is_installed_upgraded_and_uninstalled() -> Result<()> {
     held_node(&client).await?;
     cluster.kubectl(&["create", "namespace", NAMESPACE]).await?;
     let level = "pod-security.kubernetes.io/enforce=restricted";
-    cluster
-        .kubectl(&["label", "namespace", NAMESPACE, level])
-        .await?;
+    let label = format!("label namespace {NAMESPACE} {level}");
+    cluster.types(&label).await?;
     let notes = release(&cluster, "install", NAMESPACE, &[]).await?;
     for said in ["kubectl nodegate check", "EKS Auto Mode", "dryRun: true"] {
         assert!(notes.contains(said), "{notes}");
@@ -134,9 +133,7 @@ async fn rules_and_their_webhook_do_not_come_in_one_install() -> Result<()> {
 async fn a_crd_that_is_older_than_the_chart_is_told_of_or_taken_over() -> Result<()> {
     let cluster = Cluster::start(Options::api_only()).await?;
     let upstream = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/upstream-crd.yaml");
-    cluster
-        .kubectl(&["create", "-f", &upstream.to_string_lossy()])
-        .await?;
+    cluster.kubectl_on(&["create"], &upstream).await?;
     let refused = release(&cluster, "install", NAMESPACE, &["--create-namespace"]).await;
     let Err(error) = refused else {
         bail!("Helm took over a CRD that somebody else applied");
@@ -238,8 +235,7 @@ async fn rules_of_another_release_outlive_it_and_get_into_ours() -> Result<()> {
 
     let keep =
         "annotate nrr --selector app.kubernetes.io/managed-by=Helm helm.sh/resource-policy=keep";
-    let keep: Vec<&str> = keep.split(' ').collect();
-    cluster.kubectl(&keep).await?;
+    cluster.types(keep).await?;
     let upgrade = [
         "upgrade",
         "old",

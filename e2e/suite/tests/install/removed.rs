@@ -33,10 +33,8 @@ async fn installed() -> Result<(Cluster, Controller)> {
 async fn rules_first_then_the_rest_leaves_nothing() -> Result<()> {
     let (cluster, controller) = installed().await?;
     let client = cluster.client().await?;
-    cluster
-        .kubectl(&["delete", "nrr", "--all", "--timeout=60s"])
-        .await
-        .with_context(|| controller.log())?;
+    let deleted = cluster.types("delete nrr --all --timeout=60s").await;
+    deleted.with_context(|| controller.log())?;
     assert!(!has_taint(&client, "held", TAINT).await?);
     controller.stop().await?;
     for folder in ["default", "crd"] {
@@ -95,10 +93,8 @@ async fn what_is_stuck_without_a_controller_ends_once_there_is_one_again() -> Re
             .kubectl_on(&["delete", "--wait=false"], &config(folder))
             .await?;
     }
-    let namespace = format!("namespace/{NAMESPACE}");
-    cluster
-        .kubectl(&["wait", "--for=delete", &namespace, "--timeout=120s"])
-        .await?;
+    let gone = format!("wait --for=delete namespace/{NAMESPACE} --timeout=120s");
+    cluster.types(&gone).await?;
     let stuck = rules(&client).get("network").await?;
     assert!(stuck.metadata.deletion_timestamp.is_some());
     assert!(has_taint(&client, "held", TAINT).await?);

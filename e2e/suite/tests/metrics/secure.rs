@@ -18,13 +18,8 @@ struct Scrapers {
 impl Scrapers {
     async fn create(cluster: &Cluster) -> Result<Self> {
         cluster.install().await?;
-        let stranger = [
-            "create",
-            "serviceaccount",
-            "stranger",
-            "--namespace=default",
-        ];
-        cluster.kubectl(&stranger).await?;
+        let stranger = "create serviceaccount stranger --namespace=default";
+        cluster.types(stranger).await?;
         Ok(Self {
             reader: cluster.account("reader", "nrr-metrics-reader").await?,
             stranger: cluster.service_account_token("default", "stranger").await?,

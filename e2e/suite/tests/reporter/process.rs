@@ -100,9 +100,8 @@ async fn without_permission_it_says_which_and_goes_on_once_it_is_granted() -> Re
     let world = World::new("forbidden").await?;
     let account = "forbidden-cni";
     let cluster = world.cluster;
-    cluster
-        .kubectl(&["create", "serviceaccount", account, "-n", NAMESPACE])
-        .await?;
+    let create = format!("create serviceaccount {account} -n {NAMESPACE}");
+    cluster.types(&create).await?;
     let token = cluster
         .kubeconfig_for_service_account(NAMESPACE, account)
         .await?;
@@ -110,16 +109,10 @@ async fn without_permission_it_says_which_and_goes_on_once_it_is_granted() -> Re
     let reporter = world.report_as(&token, &server.url("/"), &[])?;
     says(&reporter, "cannot write the status of Node forbidden").await?;
     says(&reporter, "kubectl apply -k config/reporter").await?;
-    let account = format!("--serviceaccount={NAMESPACE}:{account}");
-    cluster
-        .kubectl(&[
-            "create",
-            "clusterrolebinding",
-            "forbidden-cni",
-            "--clusterrole=nrr-reporter-role",
-            &account,
-        ])
-        .await?;
+    let bind = format!(
+        "create clusterrolebinding {account} --clusterrole=nrr-reporter-role --serviceaccount={NAMESPACE}:{account}"
+    );
+    cluster.types(&bind).await?;
     world.reports("True", "EndpointOK").await?;
     Ok(())
 }
