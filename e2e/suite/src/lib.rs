@@ -8,6 +8,7 @@
 //! pages     this repository's pages and their fenced blocks
 //! rules     waits for rules
 //! versions  Kubernetes features by version
+//! webhook   how the API server calls the webhook
 //! ```
 
 #![allow(
@@ -23,6 +24,7 @@ pub mod network;
 pub mod pages;
 pub mod rules;
 pub mod versions;
+pub mod webhook;
 
 /// The timeout for anything, also on a busy machine.
 pub const SOON: Duration = Duration::from_secs(60);

@@ -16,14 +16,13 @@ use anyhow::{Context, Result, bail};
 use kube::Client;
 use nodegate_suite::SOON;
 use nodegate_suite::network::{CONDITION, TAINT, gates_and_releases};
+use nodegate_suite::webhook::{CONFIGURATION as WEBHOOK, PATH, call_at};
 use nodegate_testbed::changes::delete_rule;
 use nodegate_testbed::fixtures::{node, rule};
 use nodegate_testbed::install::CRD;
 use nodegate_testbed::{Cluster, Controller, eventually};
-use serde_json::json;
 
 const MANAGER: &str = "deployment/nrr-controller-manager";
-const WEBHOOK: &str = "nrr-validating-webhook-configuration";
 
 /// Creates a node with every kind of taint despite which the controller must start.
 async fn held_node(client: &Client) -> Result<()> {
@@ -60,22 +59,9 @@ async fn until_bound(cluster: &Cluster, namespace: &str, pods: usize) -> Result<
     .context(cluster.kubectl(&["get", "events", "-n", namespace]).await?)
 }
 
-/// Makes the API server call the webhook at this address, as Services have no network here.
+/// Makes the API server call the webhook at this address.
 async fn call_webhook_at(cluster: &Cluster, address: &str) -> Result<()> {
-    let path = "validate-readiness-node-x-k8s-io-v1alpha1-nodereadinessrule";
-    let url = format!("https://{address}/{path}");
-    let client_config = json!({"service": null, "url": url});
-    let webhook = json!({"name": "vnodereadinessrule.readiness.node.x-k8s.io", "clientConfig": client_config});
-    let patch = json!({"webhooks": [webhook]}).to_string();
-    let arguments = [
-        "patch",
-        "validatingwebhookconfiguration",
-        WEBHOOK,
-        "-p",
-        &patch,
-    ];
-    cluster.kubectl(&arguments).await?;
-    Ok(())
+    call_at(cluster, &format!("https://{address}{PATH}")).await
 }
 
 /// Waits until the webhook refuses a rule that conflicts with another one, and removes both.

@@ -4,6 +4,7 @@
 use anyhow::{Context, Result};
 use k8s_openapi::api::admissionregistration::v1::ValidatingWebhookConfiguration;
 use kube::Api;
+use nodegate_suite::webhook::call_with;
 use nodegate_testbed::cert_manager::CertManager;
 use nodegate_testbed::definitions::PROMETHEUS_OPERATOR;
 use nodegate_testbed::install::{NAMESPACE, write_kustomization};
@@ -70,14 +71,5 @@ async fn call_by_name(cluster: &Cluster, address: &str) -> Result<()> {
     let name = ["nrr-webhook-service", "-n", NAMESPACE];
     let patch = [&["patch", "service", "-p", &service][..], &name].concat();
     cluster.kubectl(&patch).await?;
-    let webhook = json!({
-        "name": "vnodereadinessrule.readiness.node.x-k8s.io",
-        "clientConfig": {"service": {"port": port}},
-    });
-    let webhooks = json!({"webhooks": [webhook]}).to_string();
-    let configuration = ["patch", "validatingwebhookconfiguration", WEBHOOK];
-    cluster
-        .kubectl(&[&configuration[..], &["-p", &webhooks]].concat())
-        .await?;
-    Ok(())
+    call_with(cluster, &json!({"service": {"port": port}})).await
 }

@@ -12,6 +12,7 @@ use k8s_openapi::ByteString;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use nodegate_suite::SOON;
+use nodegate_suite::webhook::{PATH, call_with};
 use nodegate_testbed::fetch::Fetch;
 use nodegate_testbed::install::config;
 use nodegate_testbed::{Cluster, Controller, Options, certificate, eventually, ports};
@@ -24,7 +25,6 @@ use tokio::task::JoinSet;
 const MEMORY: u64 = 256 * 1024;
 /// How long a review or a scrape may take: the API server waits for 10 s, and so does Prometheus by default.
 const PATIENCE: Duration = Duration::from_secs(10);
-const WEBHOOK: &str = "/validate-readiness-node-x-k8s-io-v1alpha1-nodereadinessrule";
 
 /// A controller that serves everything, with one certificate.
 struct Scene {
@@ -46,18 +46,10 @@ impl Scene {
         let folder = cluster.folder().join("certificates");
         let ca = certificate::write(&folder)?;
         let (webhook, metrics) = (ports::free()?, ports::free()?);
-        let patch = json!({"webhooks": [{
-            "name": "vnodereadinessrule.readiness.node.x-k8s.io",
-            "clientConfig": {
-                "service": null,
-                "url": format!("https://127.0.0.1:{webhook}{WEBHOOK}"),
-                "caBundle": ByteString(ca.as_bytes().to_vec()),
-            },
-        }]});
-        let configuration = "validatingwebhookconfiguration/nrr-validating-webhook-configuration";
-        cluster
-            .kubectl(&["patch", configuration, "-p", &patch.to_string()])
-            .await?;
+        let url = format!("https://127.0.0.1:{webhook}{PATH}");
+        let bundle = ByteString(ca.as_bytes().to_vec());
+        let client_config = json!({"service": null, "url": url, "caBundle": bundle});
+        call_with(&cluster, &client_config).await?;
         let folder = folder.display();
         let controller = Controller::start(
             &cluster,
@@ -73,7 +65,7 @@ impl Scene {
         .await?;
         let reader = cluster.account("reader", "nrr-metrics-reader").await?;
         Ok(Self {
-            webhook: Target::new(webhook, WEBHOOK, &ca)?,
+            webhook: Target::new(webhook, PATH, &ca)?,
             metrics: Target::new(metrics, "/metrics", &ca)?,
             url: format!("https://127.0.0.1:{metrics}/metrics"),
             reader: Fetch::with_token(&reader),

@@ -15,14 +15,13 @@ use k8s_openapi::api::admissionregistration::v1::ValidatingWebhookConfiguration;
 use k8s_openapi::api::core::v1::Secret;
 use kube::Api;
 use nodegate_suite::SOON;
+use nodegate_suite::webhook::{CONFIGURATION, PATH, call_at, call_with};
 use nodegate_testbed::install::{NAMESPACE, config, manifests};
 use nodegate_testbed::{Cluster, Controller, Options, eventually, ports};
 use serde_json::json;
 use tokio::sync::OnceCell;
 
-const CONFIGURATION: &str = "nrr-validating-webhook-configuration";
 const SECRET: &str = "nrr-webhook-server-cert";
-const PATH: &str = "/validate-readiness-node-x-k8s-io-v1alpha1-nodereadinessrule";
 
 /// A cluster whose controller reviews its rules.
 struct Reviewed {
@@ -66,30 +65,10 @@ async fn apply_secret(cluster: &Cluster) -> Result<()> {
     cluster.kubectl_on(&["apply"], &secret).await.map(drop)
 }
 
-/// Makes the API server call the webhook at this URL.
-async fn call_at(cluster: &Cluster, url: &str) -> Result<()> {
-    let patch = json!({"webhooks": [{
-        "name": "vnodereadinessrule.readiness.node.x-k8s.io",
-        "clientConfig": {"service": null, "url": url},
-    }]});
-    patch_configuration(cluster, &patch).await
-}
-
 /// Makes the API server trust this CA.
 async fn trust(cluster: &Cluster, ca: &str) -> Result<()> {
-    let patch = json!({"webhooks": [{
-        "name": "vnodereadinessrule.readiness.node.x-k8s.io",
-        "clientConfig": {"caBundle": ByteString(ca.as_bytes().to_vec())},
-    }]});
-    patch_configuration(cluster, &patch).await
-}
-
-async fn patch_configuration(cluster: &Cluster, patch: &serde_json::Value) -> Result<()> {
-    let (kind, patch) = ("validatingwebhookconfiguration", patch.to_string());
-    cluster
-        .kubectl(&["patch", kind, CONFIGURATION, "-p", &patch])
-        .await?;
-    Ok(())
+    let ca = ByteString(ca.as_bytes().to_vec());
+    call_with(cluster, &json!({"caBundle": ca})).await
 }
 
 async fn ca_bundle(cluster: &Cluster) -> Result<Option<String>> {
