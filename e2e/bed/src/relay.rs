@@ -173,7 +173,7 @@ impl Relay {
 
     /// Sets the fate of the next request of this sort.
     pub fn doom_next(&self, asked: Asked, fate: Fate) {
-        self.shared.book().fates.insert(asked.into(), fate);
+        self.shared.book().fates.insert(asked.sort(), fate);
     }
 
     /// Dates all answers so from now on, as if the API server's clock stood still; with `None`, as the API server dates them.
@@ -183,12 +183,8 @@ impl Relay {
 
     /// The number of requests of this sort so far.
     pub fn count(&self, asked: Asked) -> usize {
-        self.shared
-            .book()
-            .counts
-            .get(&asked.into())
-            .copied()
-            .unwrap_or(0)
+        let book = self.shared.book();
+        book.counts.get(&asked.sort()).copied().unwrap_or(0)
     }
 
     /// Its URL, for [`Cluster::kubeconfig_by_way_of`].
@@ -213,44 +209,35 @@ impl Shared {
     }
 }
 
-/// Tells requests apart.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-enum Sort {
-    List(String),
-    Version(String),
-    Watch(String),
-    Renewal,
-}
+/// Tells requests apart: by what is asked, and by the kind's plural name.
+type Sort = (&'static str, String);
 
-impl From<Asked> for Sort {
-    fn from(asked: Asked) -> Self {
-        match asked {
-            Asked::List(Kind(plural)) => Self::List(plural.to_owned()),
-            Asked::Version(Kind(plural)) => Self::Version(plural.to_owned()),
-            Asked::Watch(Kind(plural)) => Self::Watch(plural.to_owned()),
-            Asked::Renewal => Self::Renewal,
+impl Asked {
+    fn sort(self) -> Sort {
+        match self {
+            Self::List(Kind(plural)) => ("list", plural.to_owned()),
+            Self::Version(Kind(plural)) => ("version", plural.to_owned()),
+            Self::Watch(Kind(plural)) => ("watch", plural.to_owned()),
+            Self::Renewal => ("renewal", String::new()),
         }
     }
 }
 
-impl Sort {
-    /// The sort of a request, if a fault can hit it.
-    fn of(method: &Method, uri: &Uri) -> Option<Self> {
-        if method == Method::PUT && uri.path().contains("/leases/") {
-            return Some(Self::Renewal);
-        }
-        let last = uri.path().rsplit('/').next()?.to_owned();
-        let parameters: Vec<_> = uri.query().unwrap_or_default().split('&').collect();
-        (method == Method::GET).then(|| {
-            if parameters.contains(&"watch=true") {
-                Self::Watch(last)
-            } else if parameters.contains(&"limit=1") {
-                Self::Version(last)
-            } else {
-                Self::List(last)
-            }
-        })
+/// The sort of a request, if a fault can hit it.
+fn sort_of(method: &Method, uri: &Uri) -> Option<Sort> {
+    if method == Method::PUT && uri.path().contains("/leases/") {
+        return Some(Asked::Renewal.sort());
     }
+    let last = uri.path().rsplit('/').next()?.to_owned();
+    let parameters: Vec<_> = uri.query().unwrap_or_default().split('&').collect();
+    let asked = if parameters.contains(&"watch=true") {
+        "watch"
+    } else if parameters.contains(&"limit=1") {
+        "version"
+    } else {
+        "list"
+    };
+    (method == Method::GET).then_some((asked, last))
 }
 
 /// A client of the cluster without credentials of its own.
@@ -269,7 +256,7 @@ type Answer = Response<UnsyncBoxBody<Bytes, kube::Error>>;
 
 /// Passes on one request and its answer, unless it meets a fate.
 async fn answer(shared: Arc<Shared>, request: Request<Incoming>) -> Result<Answer, Infallible> {
-    let sort = Sort::of(request.method(), request.uri());
+    let sort = sort_of(request.method(), request.uri());
     let mut fate = None;
     if let Some(sort) = &sort {
         let mut book = shared.book();
@@ -285,7 +272,7 @@ async fn answer(shared: Arc<Shared>, request: Request<Incoming>) -> Result<Answe
         Some(Fate::Refused(code)) => return Ok(refusal(code, "refused by the relay")),
         None => {}
     }
-    let Some(Sort::Watch(kind)) = sort else {
+    let Some(("watch", kind)) = sort else {
         let answer = pass_on(&shared.client, request).await;
         return Ok(answer.map_or_else(
             |error| unreachable(&error),

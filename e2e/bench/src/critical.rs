@@ -11,7 +11,8 @@ use crate::load;
 use crate::measure::Latencies;
 use crate::results::Limit;
 use crate::run::{Bench, Changed, Seen};
-use crate::world::{self, Gate, Member};
+use crate::world::{self, Gate, Member, NAMESPACE};
+use nodegate_testbed::changes::delete_pod;
 
 /// How long the first critical pod of a joining node takes to become Ready, and each further one.
 const PODS_READY_AFTER: Duration = Duration::from_millis(150);
@@ -143,7 +144,7 @@ impl Bench<'_> {
         let asked = Instant::now();
         match change {
             Change::Ready => load::set_pod_ready(&self.client, pod).await?,
-            Change::End => load::delete_pod(&self.client, pod).await?,
+            Change::End => delete_pod(&self.client, NAMESPACE, pod).await?,
         }
         then().await?;
         let ready = change == Change::Ready;

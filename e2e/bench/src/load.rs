@@ -5,7 +5,7 @@ use futures::stream::{self, StreamExt, TryStreamExt};
 use k8s_openapi::api::apps::v1::DaemonSet;
 use k8s_openapi::api::core::v1::{Node, Pod};
 use k8s_openapi::jiff::Timestamp;
-use kube::api::{DeleteParams, Patch, PatchParams};
+use kube::api::{Patch, PatchParams};
 use kube::{Api, Client};
 use serde_json::{Value, json};
 
@@ -51,15 +51,6 @@ pub(crate) async fn set_pod_ready(client: &Client, pod: &str) -> Result<()> {
         &json!({"phase": "Running", "conditions": conditions}),
     )
     .await
-}
-
-/// Deletes a pod at once, as the kubelet does when its containers have ended.
-pub(crate) async fn delete_pod(client: &Client, pod: &str) -> Result<()> {
-    Api::<Pod>::namespaced(client.clone(), NAMESPACE)
-        .delete(pod, &DeleteParams::default().grace_period(0))
-        .await
-        .with_context(|| format!("deleting pod {pod}"))?;
-    Ok(())
 }
 
 /// Reports how many pods of a `DaemonSet` are up to date, as its controller does after each.

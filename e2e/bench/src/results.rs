@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 
 use crate::measure::{Latencies, Spread, number};
 use crate::plan::Phase;
+use crate::requests::writes;
 
 /// All runs of one call.
 #[derive(Debug, Clone)]
@@ -104,9 +105,7 @@ impl Outcome {
 
     /// How many requests were writes.
     pub fn writes(&self) -> u64 {
-        let requests = self.requests.iter();
-        let writes = requests.filter(|(request, _)| is_write(request));
-        writes.map(|(_, count)| count).sum()
+        writes(&self.requests)
     }
 
     /// The problems of the phase.
@@ -122,13 +121,6 @@ impl Outcome {
         }
         troubles
     }
-}
-
-/// Whether a request of this name is a write.
-pub(crate) fn is_write(request: &str) -> bool {
-    !["get ", "list ", "watch "]
-        .iter()
-        .any(|reading| request.starts_with(reading))
 }
 
 /// A phase as a line, with its problems below.
