@@ -10,7 +10,7 @@ use kube::Client;
 use kube::api::{Api, ListParams};
 use nodegate_suite::{A_WHILE, SOON};
 use nodegate_testbed::changes::patch_rule;
-use nodegate_testbed::fixtures::{node, rules};
+use nodegate_testbed::fixtures::{node, rule, rules};
 use nodegate_testbed::install::config;
 use nodegate_testbed::sights::{has_taint, rule_condition};
 use nodegate_testbed::{Cluster, Controller, Options, eventually, eventually_eq, never};
@@ -24,19 +24,11 @@ const RULES: [&str; 2] = ["network", "on-server"];
 const NODES: [&str; 3] = ["a", "b", "c"];
 
 fn manifest(name: &str) -> String {
-    json!({
-        "apiVersion": "readiness.node.x-k8s.io/v1alpha1",
-        "kind": "NodeReadinessRule",
-        "metadata": {"name": name},
-        "spec": {
-            "conditions": [{"type": "example.com/NetworkReady", "requiredStatus": "True"}],
-            "enforcementMode": "bootstrap-only",
-            "taint": {"key": format!("{KEY}-{name}"), "effect": "NoSchedule"},
-            "nodeSelector": {"matchLabels": {"kubernetes.io/os": "linux"}},
-            "nodegate": {"existingNodes": "Leave"},
-        },
-    })
-    .to_string()
+    let rule = rule(name, &format!("{KEY}-{name}")).waits_for("example.com/NetworkReady");
+    let rule = rule
+        .bootstrap_only()
+        .nodegate("existingNodes", json!("Leave"));
+    rule.build().to_string()
 }
 
 async fn apply_rules(cluster: &Cluster) -> Result<()> {

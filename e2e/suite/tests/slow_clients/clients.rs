@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use anyhow::{Context, Result};
+use nodegate_testbed::fixtures::rule;
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream};
@@ -74,6 +75,7 @@ pub(crate) fn asking_review(conditions: usize) -> Vec<u8> {
     let conditions: Vec<_> = (0..conditions)
         .map(|number| json!({"type": format!("daemonset.nodegate.dev/a.b{number}"), "requiredStatus": "True"}))
         .collect();
+    let rule = rule("r", "readiness.k8s.io/r").spec("conditions", json!(conditions));
     let what = |name: &str, value: &str| json!({"group": "readiness.node.x-k8s.io", "version": "v1alpha1", name: value});
     let review = json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": {
         "uid": "1",
@@ -82,17 +84,7 @@ pub(crate) fn asking_review(conditions: usize) -> Vec<u8> {
         "userInfo": {},
         "kind": what("kind", "NodeReadinessRule"),
         "resource": what("resource", "nodereadinessrules"),
-        "object": {
-            "apiVersion": "readiness.node.x-k8s.io/v1alpha1",
-            "kind": "NodeReadinessRule",
-            "metadata": {"name": "r"},
-            "spec": {
-                "enforcementMode": "continuous",
-                "conditions": conditions,
-                "taint": {"key": "readiness.k8s.io/r", "effect": "NoSchedule"},
-                "nodeSelector": {"matchLabels": {"a": "b"}},
-            },
-        },
+        "object": rule.selects("a", "b").build(),
     }});
     review.to_string().into_bytes()
 }

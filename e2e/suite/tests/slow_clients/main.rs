@@ -14,6 +14,7 @@ use nix::unistd::Pid;
 use nodegate_suite::SOON;
 use nodegate_suite::webhook::{PATH, call_with};
 use nodegate_testbed::fetch::Fetch;
+use nodegate_testbed::fixtures::rule;
 use nodegate_testbed::install::config;
 use nodegate_testbed::{Cluster, Controller, Options, certificate, eventually, ports};
 use serde_json::json;
@@ -76,22 +77,9 @@ impl Scene {
 
     /// Lets the webhook review a rule, through the API server.
     async fn is_reviewed(&self) -> Result<()> {
-        let rule = "
-apiVersion: readiness.node.x-k8s.io/v1alpha1
-kind: NodeReadinessRule
-metadata: {name: probe}
-spec:
-  conditions: [{type: Ready, requiredStatus: 'True'}]
-  enforcementMode: continuous
-  taint: {key: readiness.k8s.io/probe, effect: NoSchedule}
-  nodeSelector: {matchLabels: {zone: a}}
-";
-        let file = self.cluster.folder().join("probe.yaml");
-        std::fs::write(&file, rule)?;
-        let file = file.to_string_lossy().into_owned();
-        let create = ["create", "--dry-run=server", "-f", &file];
-        self.cluster.kubectl(&create).await?;
-        Ok(())
+        let rule = rule("probe", "readiness.k8s.io/probe").waits_for("Ready");
+        let rule = rule.selects("zone", "a");
+        rule.try_out(&self.cluster.client().await?).await
     }
 
     async fn is_scraped(&self) -> Result<()> {
