@@ -20,29 +20,18 @@ const SOON: Duration = Duration::from_secs(10);
 /// A permanent watch: its kind, labels and fields, and an object that marks the end of a sequence.
 type Watched = (Kind, &'static str, &'static str, fn() -> Value);
 
+#[rustfmt::skip]
 const WATCHES: [Watched; 13] = [
     (Kind::Node, "", "", || json!({})),
     (Kind::Node, "pool=a", "", || labelled("a")),
     (Kind::Node, "pool in (a,b)", "", || labelled("b")),
     (Kind::Node, "!pool", "", || json!({})),
     (Kind::Pod, "", "", || random::pod(None)),
-    (Kind::Pod, "", "spec.nodeName=w1", || {
-        random::pod(Some("w1"))
-    }),
-    (
-        Kind::Pod,
-        "pool!=a",
-        "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed",
-        || random::pod(Some("w2")),
-    ),
+    (Kind::Pod, "", "spec.nodeName=w1", || random::pod(Some("w1"))),
+    (Kind::Pod, "pool!=a", "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed", || random::pod(Some("w2"))),
     (Kind::DaemonSet, "", "", random::daemon_set),
     (Kind::CsiNode, "", "", || json!({"spec": {"drivers": []}})),
-    (
-        Kind::ResourceSlice,
-        "",
-        "spec.driver=gpu.example.com",
-        random::resource_slice,
-    ),
+    (Kind::ResourceSlice, "", "spec.driver=gpu.example.com", random::resource_slice),
     (Kind::NodeReadinessRule, "", "", random::rule),
     (Kind::NodeClaim, "", "", random::claim),
     (Kind::NodePool, "", "", random::pool),

@@ -14,27 +14,15 @@ const EVENT: Slot = Slot(Kind::Event, 0);
 
 /// Every sequence with the behaviour it shows.
 pub(crate) fn all() -> Vec<(&'static str, Vec<Step>)> {
+    #[rustfmt::skip]
     let mut all = vec![
         ("what is not there is not found", nothing()),
-        (
-            "a namespace that is not there takes nothing",
-            no_namespace(),
-        ),
+        ("a namespace that is not there takes nothing", no_namespace()),
         ("an object goes with its last finalizer", finalizers()),
         ("a pod has its time to end", pods()),
         ("a pod is bound once", binding()),
-        (
-            "a bare lease is made by an update, and held by its revision",
-            lease(),
-        ),
-        (
-            "an event is written once",
-            vec![
-                Step::Create(EVENT, event()),
-                Step::Get(EVENT),
-                Step::Create(EVENT, event()),
-            ],
-        ),
+        ("a bare lease is made by an update, and held by its revision", lease()),
+        ("an event is written once", vec![Step::Create(EVENT, event()), Step::Get(EVENT), Step::Create(EVENT, event())]),
     ];
     all.extend(Kind::ALL.map(|kind| ("the life of each kind", life(kind))));
     all
@@ -86,6 +74,8 @@ fn no_namespace() -> Vec<Step> {
 
 fn finalizers() -> Vec<Step> {
     let mut steps = Vec::new();
+    let undeleted = json!({"metadata": {"deletionTimestamp": null}});
+    let none = json!([{"op": "remove", "path": "/metadata/finalizers"}]);
     for slot in [NODE, RULE, POD] {
         let with_two = json!({"metadata": {"finalizers": ["example.com/f", "example.com/g"]}});
         let mut body = bodies(slot.0)[0].clone();
@@ -101,19 +91,11 @@ fn finalizers() -> Vec<Step> {
             Step::Create(slot, body.clone()),
             list(json!(["example.com/h", "example.com/f"])),
             list(json!(["example.com/f"])),
-            Step::Update(
-                slot,
-                Part::Main,
-                json!({"metadata": {"deletionTimestamp": null}}),
-            ),
+            Step::Update(slot, Part::Main, undeleted.clone()),
             list(json!([])),
             Step::Get(slot),
             Step::Create(slot, body),
-            Step::Json(
-                slot,
-                Part::Main,
-                json!([{"op": "remove", "path": "/metadata/finalizers"}]),
-            ),
+            Step::Json(slot, Part::Main, none.clone()),
             Step::Delete(slot, json!({}), None),
         ]);
     }
@@ -121,6 +103,7 @@ fn finalizers() -> Vec<Step> {
 }
 
 fn binding() -> Vec<Step> {
+    let finalizers = |list: Value| json!({"metadata": {"finalizers": list}});
     vec![
         Step::Bind(POD, "w1"),
         Step::Bind(NODE, "w1"),
@@ -133,44 +116,34 @@ fn binding() -> Vec<Step> {
         Step::Bind(POD, "w1"),
         Step::Delete(POD, json!({}), Some(0)),
         Step::Create(POD, pod(None)),
-        Step::Merge(
-            POD,
-            Part::Main,
-            json!({"metadata": {"finalizers": ["example.com/f"]}}),
-        ),
+        Step::Merge(POD, Part::Main, finalizers(json!(["example.com/f"]))),
         Step::Delete(POD, json!({}), None),
         Step::Bind(POD, "w1"),
-        Step::Merge(POD, Part::Main, json!({"metadata": {"finalizers": null}})),
+        Step::Merge(POD, Part::Main, finalizers(Value::Null)),
     ]
 }
 
 fn pods() -> Vec<Step> {
     let delete = |grace| Step::Delete(POD, json!({"uid": "<uid>"}), grace);
+    let status = |status: Value| Step::Merge(POD, Part::Status, json!({"status": status}));
+    let ready = random::condition("Ready", "True");
+    let live = "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed";
     vec![
         Step::Create(POD, pod(None)),
         delete(None),
         Step::Create(POD, pod(Some("w1"))),
-        Step::Merge(
-            POD,
-            Part::Status,
-            json!({"status": {"phase": "Running", "conditions": [random::condition("Ready", "True")]}}),
-        ),
+        status(json!({"phase": "Running", "conditions": [ready]})),
         delete(None),
         delete(None),
         delete(Some(60)),
         delete(Some(10)),
-        Step::Merge(POD, Part::Status, json!({"status": {"phase": "Succeeded"}})),
+        status(json!({"phase": "Succeeded"})),
         delete(Some(0)),
         Step::Get(POD),
         Step::Create(POD, pod(Some("w2"))),
-        Step::Merge(POD, Part::Status, json!({"status": {"phase": "Failed"}})),
+        status(json!({"phase": "Failed"})),
         Step::Create(Slot(Kind::Pod, 1), pod(Some("w1"))),
-        Step::List(
-            Kind::Pod,
-            None,
-            "",
-            "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed",
-        ),
+        Step::List(Kind::Pod, None, "", live),
         delete(None),
         Step::Delete(Slot(Kind::Pod, 1), json!({}), Some(0)),
     ]

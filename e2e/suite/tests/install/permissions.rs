@@ -11,7 +11,8 @@ async fn the_controller_may_do_what_it_does_and_no_more() -> Result<()> {
     cluster.install().await?;
     cluster.kubectl_on(&["apply"], &config("webhook")).await?;
     let user = format!("--as={CONTROLLER}");
-    for (question, expected) in [
+    #[rustfmt::skip]
+    let questions = [
         ("patch nodes", true),
         ("patch nodes --subresource=status", true),
         ("update nodes", false),
@@ -20,14 +21,8 @@ async fn the_controller_may_do_what_it_does_and_no_more() -> Result<()> {
         ("delete pods -A", false),
         ("list csinodes.storage.k8s.io", true),
         // The Lease is read and renewed by name, and never watched.
-        (
-            "get leases.coordination.k8s.io/ba65f13e.readiness.node.x-k8s.io -n nrr-system",
-            true,
-        ),
-        (
-            "watch leases.coordination.k8s.io/ba65f13e.readiness.node.x-k8s.io -n nrr-system",
-            false,
-        ),
+        ("get leases.coordination.k8s.io/ba65f13e.readiness.node.x-k8s.io -n nrr-system", true),
+        ("watch leases.coordination.k8s.io/ba65f13e.readiness.node.x-k8s.io -n nrr-system", false),
         ("get leases.coordination.k8s.io -n nrr-system", false),
         // Events about nodes and rules are posted in `default`.
         ("create events.events.k8s.io -n default", true),
@@ -42,17 +37,12 @@ async fn the_controller_may_do_what_it_does_and_no_more() -> Result<()> {
         ("list secrets -n nrr-system", false),
         ("get secrets/another -n nrr-system", false),
         ("get secrets/nrr-webhook-server-cert -n default", false),
-        (
-            "patch validatingwebhookconfigurations/nrr-validating-webhook-configuration",
-            true,
-        ),
+        ("patch validatingwebhookconfigurations/nrr-validating-webhook-configuration", true),
         ("patch validatingwebhookconfigurations/another", false),
         ("create validatingwebhookconfigurations", false),
-        (
-            "get customresourcedefinitions/nodereadinessrules.readiness.node.x-k8s.io",
-            false,
-        ),
-    ] {
+        ("get customresourcedefinitions/nodereadinessrules.readiness.node.x-k8s.io", false),
+    ];
+    for (question, expected) in questions {
         let mut arguments = vec!["auth", "can-i", &user];
         arguments.extend(question.split(' '));
         // kubectl fails if the answer is `no`.
