@@ -7,6 +7,7 @@
 //! network   the rule and the nodes of most tests
 //! pages     this repository's pages and their fenced blocks
 //! rules     waits for rules
+//! server    an HTTP server whose answer a test controls
 //! versions  Kubernetes features by version
 //! webhook   how the API server calls the webhook
 //! ```
@@ -23,6 +24,7 @@ pub mod kubelet;
 pub mod network;
 pub mod pages;
 pub mod rules;
+pub mod server;
 pub mod versions;
 pub mod webhook;
 

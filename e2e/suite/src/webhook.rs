@@ -4,6 +4,7 @@ use anyhow::Result;
 use nodegate_testbed::Cluster;
 use serde_json::{Value, json};
 
+/// The name of its configuration.
 pub const CONFIGURATION: &str = "nrr-validating-webhook-configuration";
 
 /// The path of its reviews.

@@ -1,21 +1,18 @@
 //! Examples about conditions that others report.
 
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::path::Path;
 use std::process::Command;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context, Result, ensure};
 use k8s_openapi::api::core::v1::{ConfigMap, Container, Pod};
 use kube::ResourceExt;
+use nodegate_suite::server::{Server, status};
 use nodegate_testbed::binaries::{Binaries, Component};
 use nodegate_testbed::changes::set_node_condition;
 use nodegate_testbed::fixtures::node;
 use nodegate_testbed::{Reporter, eventually, sights, tool};
 use serde_json::Value;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpListener;
 
 use crate::scene::{SOON, Scene, examples, read};
 
@@ -175,29 +172,6 @@ async fn examples_in_order() -> Result<()> {
     scene.has_taint("worker", SECOND, false).await
 }
 
-/// Serves Felix's health on a free port, in place of `localhost:9099`.
-async fn felix(is_ready: Arc<AtomicBool>) -> Result<SocketAddr> {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
-    let address = listener.local_addr()?;
-    tokio::spawn(async move {
-        while let Ok((mut stream, _)) = listener.accept().await {
-            let mut request = [0; 1024];
-            let read = stream.read(&mut request).await.unwrap_or_default();
-            let is_asked = request[..read].starts_with(b"GET /readiness ");
-            let status = if is_asked && is_ready.load(Ordering::Relaxed) {
-                "200 OK"
-            } else {
-                "503 Service Unavailable"
-            };
-            let answer =
-                format!("HTTP/1.1 {status}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
-            // The client may be gone.
-            let _ = stream.write_all(answer.as_bytes()).await;
-        }
-    });
-    Ok(address)
-}
-
 /// Runs `apply-calico.sh` on a stand-in for Calico's manifest.
 async fn apply_calico(scene: &Scene) -> Result<()> {
     let kubectl = Binaries::locate()?.path(Component::Kubectl)?;
@@ -269,16 +243,17 @@ async fn examples_cni_readiness() -> Result<()> {
     })
     .await?;
 
-    let is_ready = Arc::new(AtomicBool::new(false));
-    let felix = felix(is_ready.clone()).await?;
-    let reporter = run_sidecar(&scene, &pod, felix).await?;
-    let not_ready = scene.is_unmet("worker", READY, "503").await;
+    // In place of `localhost:9099`.
+    let felix = Server::http(status("503 Service Unavailable")).await?;
+    let reporter = run_sidecar(&scene, &pod, felix.address).await?;
+    let unready = "/readiness answered 503";
+    let not_ready = scene.is_unmet("worker", READY, unready).await;
     not_ready.with_context(|| reporter.log())?;
     scene.keeps_taint("worker", TAINT, true).await?;
-    is_ready.store(true, Ordering::Relaxed);
+    felix.set(status("200 OK"));
     scene.has_taint("worker", TAINT, false).await?;
     // A restart of Calico does not gate the node again.
-    is_ready.store(false, Ordering::Relaxed);
-    scene.is_unmet("worker", READY, "503").await?;
+    felix.set(status("503 Service Unavailable"));
+    scene.is_unmet("worker", READY, unready).await?;
     scene.keeps_taint("worker", TAINT, false).await
 }

@@ -4,7 +4,6 @@ use std::convert::Infallible;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::{Context, Result};
 use http_body_util::{BodyExt, Full};
@@ -14,99 +13,19 @@ use hyper::server::conn::http2;
 use hyper::service::service_fn;
 use hyper::{Request, Response};
 use hyper_util::rt::{TokioExecutor, TokioIo};
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use nodegate_suite::server;
+pub(crate) use nodegate_suite::server::{Answer, Server, status};
 use tokio::net::{TcpListener, UnixListener};
-
-/// The answer to a request.
-#[derive(Debug, Clone)]
-pub(crate) enum Answer {
-    /// This status line (`200 OK`), further header lines, and body.
-    Http(String, String),
-    /// These bytes, then the end of the connection.
-    Raw(&'static str),
-    /// The immediate end of the connection.
-    Nothing,
-    /// No answer, on a released connection.
-    Silence,
-}
-
-/// A server whose answer a test can change.
-#[derive(Debug, Clone)]
-pub(crate) struct Server {
-    /// Its address.
-    pub address: SocketAddr,
-    answer: Arc<Mutex<Answer>>,
-}
-
-/// An answer with only a status.
-pub(crate) fn status(line: &str) -> Answer {
-    Answer::Http(line.to_owned(), String::new())
-}
-
-impl Server {
-    /// Starts an HTTP server on a free port.
-    pub(crate) async fn http(answer: Answer) -> Result<Self> {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
-        let server = Self {
-            address: listener.local_addr()?,
-            answer: Arc::new(Mutex::new(answer)),
-        };
-        let answers = server.clone();
-        tokio::spawn(async move {
-            while let Ok((stream, _)) = listener.accept().await {
-                tokio::spawn(serve(stream, answers.answer()));
-            }
-        });
-        Ok(server)
-    }
-
-    /// Changes the answer.
-    pub(crate) fn set(&self, answer: Answer) {
-        *self.answer.lock().unwrap_or_else(PoisonError::into_inner) = answer;
-    }
-
-    fn answer(&self) -> Answer {
-        let answer = self.answer.lock().unwrap_or_else(PoisonError::into_inner);
-        answer.clone()
-    }
-
-    /// The URL of a path.
-    pub(crate) fn url(&self, path: &str) -> String {
-        format!("http://{}{path}", self.address)
-    }
-}
 
 /// Serves HTTP on a Unix socket, always with success.
 pub(crate) fn http_on_a_unix_socket(path: &Path) -> Result<()> {
     let listener = UnixListener::bind(path)?;
     tokio::spawn(async move {
         while let Ok((stream, _)) = listener.accept().await {
-            tokio::spawn(serve(stream, status("200 OK")));
+            tokio::spawn(server::serve(stream, status("200 OK")));
         }
     });
     Ok(())
-}
-
-async fn serve(mut stream: impl AsyncRead + AsyncWrite + Unpin, answer: Answer) {
-    let mut request = Vec::new();
-    let mut chunk = [0; 1024];
-    while !request.windows(4).any(|end| end == b"\r\n\r\n") {
-        match stream.read(&mut chunk).await {
-            Ok(0) | Err(_) => return,
-            Ok(read) => request.extend_from_slice(&chunk[..read]),
-        }
-    }
-    // The client may be gone.
-    let _ = match answer {
-        Answer::Http(head, body) => {
-            let length = body.len();
-            let text = format!("HTTP/1.1 {head}\r\nContent-Length: {length}\r\n\r\n{body}");
-            stream.write_all(text.as_bytes()).await
-        }
-        Answer::Raw(text) => stream.write_all(text.as_bytes()).await,
-        Answer::Nothing => Ok(()),
-        Answer::Silence => std::future::pending().await,
-    };
 }
 
 /// Serves the gRPC health protocol with one status for every service: 1 is `SERVING`, 2 `NOT_SERVING`.
