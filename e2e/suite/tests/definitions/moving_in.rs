@@ -35,60 +35,35 @@ const NETWORK_READY: &str = "example.com/NetworkReady";
 const AGENT_READY: &str = "example.com/AgentReady";
 
 /// The state of a node when the other controller stops.
-#[derive(Debug, Clone, Copy)]
-enum Case {
-    /// Its bootstrap is on record by the rule's UID, and it is healthy.
-    Open,
-    /// Its bootstrap is on record by the rule's name, as older releases wrote it, and its network is down.
-    CompletedByName,
-    /// Its bootstrap is not complete.
-    Held,
-    /// Like [`Case::Held`], with another taint value than the rule's.
-    HeldByOtherValue,
-    /// The continuous rule holds it.
-    AgentDown,
-    /// The other controller has never observed it: no taint, no annotation, and its conditions are met.
-    New,
+struct Case {
+    /// The key and the value.
+    taint: Option<(&'static str, &'static str)>,
+    /// The statuses of the network's and the agent's condition.
+    conditions: [&'static str; 2],
+    /// What its bootstrap is on record by: the rule's UID, or its name.
+    completed: Option<&'static str>,
 }
 
-const CASES: [Case; 6] = [
-    Case::Open,
-    Case::CompletedByName,
-    Case::Held,
-    Case::HeldByOtherValue,
-    Case::AgentDown,
-    Case::New,
+const UID: &str = "<uid>";
+
+#[rustfmt::skip]
+static CASES: [Case; 6] = [
+    Case { taint: None, conditions: ["True", "True"], completed: Some(UID) },
+    // On record as older releases wrote it, and its network is down.
+    Case { taint: None, conditions: ["False", "True"], completed: Some("network") },
+    // Its bootstrap is not complete.
+    Case { taint: Some((NETWORK, "pending")), conditions: ["False", "True"], completed: None },
+    // The same, with another taint value than the rule's.
+    Case { taint: Some((NETWORK, "by-hand")), conditions: ["False", "True"], completed: None },
+    // The continuous rule holds it.
+    Case { taint: Some((AGENT, "")), conditions: ["True", "False"], completed: Some(UID) },
+    // The other controller has never observed it: no taint, no annotation, and its conditions are met.
+    Case { taint: None, conditions: ["True", "True"], completed: None },
 ];
 
 impl Case {
-    fn of(index: usize) -> Self {
-        CASES[index % CASES.len()]
-    }
-
-    fn taint(self) -> Option<(&'static str, &'static str)> {
-        match self {
-            Self::Held => Some((NETWORK, "pending")),
-            Self::HeldByOtherValue => Some((NETWORK, "by-hand")),
-            Self::AgentDown => Some((AGENT, "")),
-            Self::Open | Self::CompletedByName | Self::New => None,
-        }
-    }
-
-    /// The statuses of the network's and the agent's condition.
-    fn conditions(self) -> [&'static str; 2] {
-        match self {
-            Self::Open | Self::New => ["True", "True"],
-            Self::CompletedByName | Self::Held | Self::HeldByOtherValue => ["False", "True"],
-            Self::AgentDown => ["True", "False"],
-        }
-    }
-
-    fn completed(self, uid: &str) -> Option<String> {
-        match self {
-            Self::Open | Self::AgentDown => Some(format!("{COMPLETED}{uid}")),
-            Self::CompletedByName => Some(format!("{COMPLETED}network")),
-            Self::Held | Self::HeldByOtherValue | Self::New => None,
-        }
+    fn of(index: usize) -> &'static Self {
+        &CASES[index % CASES.len()]
     }
 }
 
@@ -250,15 +225,16 @@ async fn create(client: &Client, rule: RuleBuilder) -> Result<String> {
 
 async fn create_node(client: &Client, index: usize, uid: &str) -> Result<()> {
     let case = Case::of(index);
-    let [network, agent] = case.conditions();
+    let [network, agent] = case.conditions;
     let mut builder = node(&name(index))
         .condition(NETWORK_READY, network)
         .condition(AGENT_READY, agent);
-    if let Some(key) = case.completed(uid) {
+    if let Some(id) = case.completed {
+        let key = format!("{COMPLETED}{}", id.replace(UID, uid));
         builder = builder.annotation(&key, r#"{"rule-name":"network"}"#);
     }
     let mut node = builder.build();
-    if let Some((key, value)) = case.taint() {
+    if let Some((key, value)) = case.taint {
         let taint = Taint {
             key: key.to_owned(),
             value: Some(value.to_owned()).filter(|value| !value.is_empty()),
@@ -277,7 +253,7 @@ async fn create_node(client: &Client, index: usize, uid: &str) -> Result<()> {
 fn evaluated(key: &str, condition: usize) -> Value {
     let evaluation = |index: usize| {
         let case = Case::of(index);
-        let held = case.taint().is_some_and(|(taint, _)| taint == key);
+        let held = case.taint.is_some_and(|(taint, _)| taint == key);
         let condition_type = [NETWORK_READY, AGENT_READY][condition];
         json!({
             "nodeName": name(index),
@@ -285,7 +261,7 @@ fn evaluated(key: &str, condition: usize) -> Value {
             "lastEvaluationTime": "2026-08-01T12:00:00Z",
             "conditionResults": [{
                 "type": condition_type,
-                "currentStatus": case.conditions()[condition],
+                "currentStatus": case.conditions[condition],
                 "requiredStatus": "True",
             }],
         })
