@@ -26,7 +26,7 @@ fn stays_open(bencher: Bencher, rules: usize) {
 
 /// The node waits for a reported condition.
 #[divan::bench(args = RULES)]
-fn stays_gated(bencher: Bencher, rules: usize) {
+fn stays_held(bencher: Bencher, rules: usize) {
     decide(bencher, &World::new(rules, Source::Reported, false, true));
 }
 

@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_used_is_named() {
+    fn an_invalid_configuration_is_refused_with_its_fault() {
         let class = |change: &str| format!("criticalComponentClasses: [{{{CLASS}{change}}}]");
         let with = |from: &str, to: &str| class("").replace(from, to);
         for (yaml, expected) in [

@@ -62,7 +62,7 @@ fn circles_between(part: impl Fn(&str) -> Option<String>) -> Vec<String> {
 }
 
 #[test]
-fn no_folder_imports_what_imports_it() {
+fn folders_import_each_other_in_no_circle() {
     let circles = circles_between(|file| Some(folder(file)));
     assert!(circles.is_empty(), "{circles:#?}");
 }
@@ -108,7 +108,7 @@ fn nobody_imports_the_command_line_or_the_controller() {
 }
 
 #[test]
-fn whoever_decides_is_pure() {
+fn code_that_decides_is_pure() {
     let is_beside = |path: &Vec<String>| {
         BESIDE.iter().any(|names| match names {
             [krate] => path.first().is_some_and(|first| first == krate),

@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_duration_is_an_error_that_says_why() {
+    fn an_invalid_duration_is_an_error_that_says_why() {
         for (text, why) in [
             ("-5m", NEGATIVE),
             ("5", BAD_UNIT),

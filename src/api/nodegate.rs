@@ -223,7 +223,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_ours_and_not_under_our_key_is_told_with_its_place() {
+    fn a_nodegate_field_in_the_wrong_place_is_reported_with_its_path() {
         let spec = json!({
             "existingNodes": "Leave",
             "conditions": [{ "type": "Ready" }, { "type": "A", "minimum": 8 }],

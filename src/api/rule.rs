@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn what_upstream_does_not_have_is_off() {
+    fn fields_that_upstream_lacks_are_off_by_default() {
         let spec: NodeReadinessRuleSpec = serde_json::from_value(json!({
             "conditions": [{ "type": "Ready", "requiredStatus": "True" }],
             "enforcementMode": "bootstrap-only",

@@ -67,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_flag_that_is_given_twice_the_last_one_counts() {
+    fn the_last_value_of_a_repeated_flag_counts() {
         let args = parse("--leader-elect --leader-elect=false --log-format=text --log-format=json");
         assert_eq!(args.leader_elect, Some(false));
         assert!(format!("{:?}", args.log).contains("Json"));

@@ -145,7 +145,7 @@ mod tests {
     use clap::CommandFactory;
 
     #[test]
-    fn what_comes_next_follows_from_the_definitions() {
+    fn completion_offers_what_the_commands_accept() {
         let after = |line: &str| {
             let words: Vec<String> = line.split(' ').map(str::to_owned).collect();
             match next(&Plugin::command(), &words) {

@@ -573,7 +573,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_promised_that_does_not_happen() {
+    fn explanations_promise_nothing_that_does_not_happen() {
         const DENIED: &str = "failed to remove taint: refused by the provider";
         const NOT_ADDED: &str = "failed to add taint: refused by the provider";
         const NOBODY: &str = "no controller leads, so no taint is added or removed";

@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failed_test_is_told_from_an_invalid_object_and_a_failure_from_overload() {
+    fn a_failed_test_an_invalid_object_and_overload_are_distinguished() {
         let status = |code, details| {
             kube::Error::Api(
                 Status {

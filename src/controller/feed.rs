@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn nothing_is_waited_for_between_two_events() {
+    async fn events_are_fed_without_pauses() {
         let (feed, mut seen) = feed();
         let events = futures::stream::iter((0..10_000).map(|_| Ok(node()))).boxed();
         let began = Instant::now();

@@ -331,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn what_fails_together_does_not_come_back_together() {
+    fn retries_of_writes_that_fail_together_are_spread() {
         let start = Instant::now();
         let pauses: crate::engine::map::Set<Duration> = (0..100)
             .map(|index| {
@@ -343,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn what_follows_from_an_answer_depends_on_whose_trouble_it_is() {
+    fn the_kind_of_failure_decides_how_a_write_is_retried() {
         let message = String::new;
         let busy = RequestError::Throttled {
             message: message(),
@@ -435,7 +435,7 @@ mod tests {
     }
 
     #[test]
-    fn who_keeps_undoing_a_change_is_followed_ever_more_slowly() {
+    fn a_change_that_others_keep_undoing_is_repeated_ever_more_slowly() {
         let start = Instant::now();
         let mut parts = Parts::default();
         let writes = follow(&mut parts, start, 3600 * S);
@@ -464,7 +464,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_undone_now_and_then_is_repeated_at_once() {
+    fn a_change_that_is_undone_now_and_then_is_repeated_at_once() {
         for (every, is_contended) in [(20, true), (25, false), (30, false)] {
             let start = Instant::now();
             let mut parts = Parts::default();
@@ -479,7 +479,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_remembered_of_what_has_stood() {
+    fn a_change_that_has_stood_is_forgotten() {
         let start = Instant::now();
         let mut parts = Parts::default();
         let is_forgotten = |parts: &mut Parts, second: u32| {

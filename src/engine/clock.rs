@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn what_takes_long_is_no_stall() {
+    fn a_long_step_is_no_stall() {
         let started = Instant::now();
         let after = |seconds| started + Duration::from_secs(seconds);
         let mut clock = Clock::new(at(100), started);

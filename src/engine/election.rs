@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn only_who_sees_stands_for_election() {
+    fn only_an_instance_with_current_watches_stands_for_election() {
         let now = Instant::now();
         for (name, has_synced, silent, expected) in [
             ("everything seen once, and something lately", true, 20, true),

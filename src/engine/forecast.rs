@@ -336,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_unreadable_is_named() {
+    fn unreadable_objects_are_named() {
         let now = Now {
             wall: at(0),
             monotonic: Instant::now(),

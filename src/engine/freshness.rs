@@ -525,7 +525,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_asked_for_before_everything_had_to_be_current_proves_nothing() {
+    fn a_read_from_before_everything_had_to_be_current_proves_nothing() {
         let at = seconds(Instant::now());
         let mut views = listed_in_pages(at(0));
         reads(&mut views, 9, at(10)).unwrap();

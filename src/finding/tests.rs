@@ -147,7 +147,7 @@ fn the_rules_own_taint_does_not_count_where_a_dry_run_finds_it() {
 }
 
 #[test]
-fn one_by_name_that_is_shut_out_is_named() {
+fn a_named_daemon_set_without_the_toleration_is_reported() {
     let intolerant = daemon_set("tools/agent").selecting("app", "agent");
     let world = world(&node("n"))
         .naming("tools/agent")

@@ -342,7 +342,7 @@ fn an_object_whose_deletion_has_begun_is_being_deleted_whenever_that_was() {
 }
 
 #[test]
-fn what_nothing_can_be_said_without_is_named() {
+fn a_wrong_required_field_is_named() {
     let odd = |field: &str, wanted: &str| {
         format!("{field}: invalid type: integer `5`, expected {wanted}")
     };
@@ -414,7 +414,7 @@ fn what_nothing_can_be_said_without_is_named() {
 }
 
 #[test]
-fn what_can_be_done_without_is_absent_where_it_is_odd() {
+fn a_wrong_optional_field_counts_as_absent() {
     for (kind, place) in [
         ("Node", "/spec/providerID"),
         ("Node", "/status/conditions/0/status"),

@@ -97,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_table() {
+    fn decisions_follow_the_documented_table() {
         use EnforcementMode::{BootstrapOnly as B, Continuous as C};
         use TaintPolicy::{AddAndRemove as Add, RemoveOnly as Remove};
         for (mode, policy, met, tainted, completed, expected) in [

@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_review_looks_at_is_read_and_nothing_else() {
+    fn only_the_fields_that_a_review_needs_are_decoded() {
         let spec = json!({"dryRun": true, "text": "quoted \" text"});
         let review = review(&rule(&spec));
         let Envelope { request } = serde_json::from_slice(&review).unwrap();
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_is_told() {
+    fn an_unreadable_review_is_answered_with_the_reason() {
         let long = json!({"text": "x".repeat(MAX_SPEC)});
         for (body, words) in [
             (b"[]".to_vec(), "invalid length 0"),

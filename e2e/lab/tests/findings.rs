@@ -5,7 +5,7 @@ use nodegate_lab::sim::machine::engine;
 use nodegate_lab::sim::script::Script;
 
 #[test]
-fn what_was_found_does_not_come_back() {
+fn past_findings_stay_fixed() {
     let (mut broken, mut what) = (Vec::new(), "");
     for line in include_str!("findings.txt").lines() {
         if let Some(comment) = line.strip_prefix("# ") {

@@ -62,7 +62,7 @@ fn end(outcome: &Outcome) -> BTreeMap<String, Vec<String>> {
 }
 
 #[test]
-fn a_fault_changes_nothing_about_how_it_ends() {
+fn a_fault_does_not_change_the_final_state() {
     quiet_panics();
     let mut differences = Vec::new();
     let mut tried = 0;

@@ -41,7 +41,7 @@ pub async fn released_within(
 }
 
 /// Checks for a while that the node keeps its taint with this key.
-pub async fn stays_gated(client: &Client, node: &str, key: &str) -> Result<()> {
+pub async fn stays_held(client: &Client, node: &str, key: &str) -> Result<()> {
     never(&format!("{node} loses {key}"), A_WHILE, async || {
         Ok(!has_taint(client, node, key).await?)
     })

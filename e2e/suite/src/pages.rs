@@ -119,7 +119,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn of_a_session_what_is_typed_is_taken_and_a_list_takes_nothing_from_it() {
+    fn only_the_commands_of_a_session_are_taken() {
         let page =
             "```sh\na\n```\n\n- so:\n\n  ```console\n  $ b -c\n  said\n  ```\n\n```text\nd\n```\n";
         let blocks = on_page("p", page, &["sh", "console"]);

@@ -99,7 +99,7 @@ fn every_relative_link_leads_somewhere() -> Result<()> {
 }
 
 #[test]
-fn files_that_pages_name_are_there() -> Result<()> {
+fn files_that_pages_name_exist() -> Result<()> {
     let folders = ["charts/", "config/", "e2e/", "hack/", "src/", "tests/"];
     let is_of_paths = |c: char| c.is_alphanumeric() || "/._-".contains(c);
     let mut missing = Vec::new();
@@ -162,7 +162,7 @@ fn a_held_node_is_called_held() -> Result<()> {
 
 /// The pages that messages and `--help` link to, as the sources name them.
 #[test]
-fn what_the_program_links_to_is_there() -> Result<()> {
+fn pages_that_the_program_links_to_exist() -> Result<()> {
     const NAMED: &str = "documentation::page(\"";
     let pages = pages()?;
     let mut found = BTreeSet::new();
@@ -189,7 +189,7 @@ fn anchors_are_made_as_readers_expect() {
 }
 
 #[test]
-fn what_is_to_be_typed_names_files_and_targets_that_are_there() -> Result<()> {
+fn commands_in_pages_name_files_and_targets_that_exist() -> Result<()> {
     let makefile = read("Makefile")?;
     let is_target = |word: &str| makefile.contains(&format!("\n{word}:"));
     let mut wrong = Vec::new();

@@ -128,7 +128,7 @@ mod tests {
     const RULE: &str = "{apiVersion: readiness.node.x-k8s.io/v1alpha1, kind: NodeReadinessRule, metadata: {name: a}}";
 
     #[test]
-    fn what_is_no_rule_is_told_with_its_place() {
+    fn a_document_that_is_no_rule_is_reported_with_its_place() {
         let two = format!("{RULE}\n---\n{}", RULE.replace("name: a", "name: b"));
         assert_eq!(read(&two).unwrap(), ["a", "b"]);
         for (text, expected) in [

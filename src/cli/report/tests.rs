@@ -76,7 +76,7 @@ fn the_page_has_all_that_it_is_about() {
 }
 
 #[test]
-fn names_give_no_orders() {
+fn hostile_names_add_no_markup_to_the_page() {
     let (plain, hostile) = (reported("example.com/Slow"), reported(HOSTILE));
     assert_eq!(elements(&plain), elements(&hostile));
     assert!(

@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_never_run_has_no_log() {
+    fn a_container_that_never_ran_has_no_log() {
         let with = |status: &serde_json::Value| {
             let pod = json!({"spec": {"containers": [{"name": "agent"}]}, "status": {"containerStatuses": [status]}});
             let pod: Pod = serde_json::from_value(pod).unwrap();

@@ -362,7 +362,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_being_deleted_still_holds() {
+    fn a_rule_being_deleted_still_holds_its_nodes() {
         let deleted = rule("r").waits_for("Net").deleting();
         let tainted = || node("a").dated_taint(GATE, "NoSchedule");
         let rejected = deleted.clone().spec("conditions: []");

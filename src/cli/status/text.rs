@@ -156,7 +156,7 @@ mod tests {
     use crate::testing::at;
 
     #[test]
-    fn a_lease_that_may_not_be_read_does_not_mean_that_nothing_runs() {
+    fn an_unreadable_lease_leaves_the_controller_unknown() {
         let mut snapshot = Scene::default().read(at(0));
         let first = |text: String| text.lines().next().map(str::to_owned);
         let absent = first(status(&snapshot).text(&Page::plain(at(0)))).unwrap();

@@ -105,7 +105,7 @@ fn what_is_suggested_is_a_dry_run_that_can_be_applied() {
 }
 
 #[test]
-fn what_is_waited_for_is_not_suggested_again_and_no_rule_is_overwritten() {
+fn a_daemon_set_that_a_rule_waits_for_is_not_suggested_again() {
     let mut objects = cluster();
     let rule = json!({"metadata": {"name": "network", "uid": "u"}, "spec": {
         "enforcementMode": "bootstrap-only",
@@ -125,7 +125,7 @@ fn what_is_waited_for_is_not_suggested_again_and_no_rule_is_overwritten() {
 }
 
 #[test]
-fn hostile_words_stay_in_their_comment() {
+fn a_hostile_image_name_stays_in_its_comment() {
     let image = "x\nkind: Evil\n# csi-node-driver-registrar";
     let answer = suggested(of(&[daemon_set("a/b", &[image], &json!([]))]));
     let text = answer.text(&Page::plain(at(0)));

@@ -74,7 +74,7 @@ fn the_newest_run_of_a_check_on_this_node_decides() {
 }
 
 #[test]
-fn a_run_from_before_a_reboot_does_not_count_under_a_rule_that_closes_rebooted_nodes() {
+fn a_run_from_before_a_reboot_does_not_count_under_a_rule_that_gates_rebooted_nodes() {
     let component = Component::Check(ObjectKey::new("checks", "nccl"));
     let booted = |id: &str| node("worker-1").boot_id(id);
     for (created, missing) in [(10, true), (150, false)] {
@@ -262,7 +262,7 @@ fn a_daemon_set_that_the_rules_own_taint_keeps_off_is_left_out_of_all() {
 }
 
 #[test]
-fn what_names_no_component_counts_as_absent() {
+fn a_condition_that_names_no_component_counts_as_absent() {
     for (kind, expected) in [
         (
             "daemonsets.nodegate.dev/all",

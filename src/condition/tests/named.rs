@@ -32,7 +32,7 @@ const KEPT_AWAY: &str = "DaemonSet tools/agent does not tolerate the taint dedic
                          pod template, or leave such nodes out of the rule's nodeSelector";
 
 #[test]
-fn it_has_to_have_a_ready_pod_of_its_own() {
+fn a_named_daemon_set_needs_a_ready_pod_of_its_own() {
     let another = daemon_set("tools/another").selecting("app", "agent");
     for (name, world, expected) in vec![
         (
@@ -93,7 +93,7 @@ fn it_has_to_have_a_ready_pod_of_its_own() {
 }
 
 #[test]
-fn it_is_waited_for_where_it_is_meant_to_run() {
+fn a_named_daemon_set_is_waited_for_where_it_should_run() {
     let elsewhere = agent().node_selector("gpu", "yes");
     let tainted = || worker().taint("dedicated", "NoSchedule");
     let control_plane = "node-role.kubernetes.io/control-plane";
@@ -135,7 +135,7 @@ fn it_is_waited_for_where_it_is_meant_to_run() {
 }
 
 #[test]
-fn its_live_pod_is_waited_for_whatever_labels_and_taints_say() {
+fn a_named_daemon_set_with_a_live_pod_is_waited_for_whatever_labels_and_taints_say() {
     let elsewhere = agent().node_selector("gpu", "yes");
     let tainted = worker().taint("dedicated", "NoSchedule");
     let control_plane = worker().taint("node-role.kubernetes.io/control-plane", "NoSchedule");
@@ -153,7 +153,7 @@ fn its_live_pod_is_waited_for_whatever_labels_and_taints_say() {
 }
 
 #[test]
-fn one_that_does_not_tolerate_the_taint_that_waits_for_it_keeps_its_node_closed() {
+fn a_named_daemon_set_that_does_not_tolerate_the_rules_taint_holds_its_node() {
     let gate = rule("gate").waits_for(AGENT);
     let tolerant = agent().toleration(&format!("{{key: {GATE}, operator: Exists}}"));
     let other = rule("gate").waits_for("daemonset.nodegate.dev/tools.other");
@@ -187,7 +187,7 @@ fn one_that_does_not_tolerate_the_taint_that_waits_for_it_keeps_its_node_closed(
 }
 
 #[test]
-fn a_pod_that_is_older_than_its_node_is_believed_a_minute_after_that_came() {
+fn a_pod_older_than_its_node_counts_after_a_minute() {
     let node = node("worker-1").created(at(100));
     let world = world(&node)
         .naming("tools/agent")
@@ -200,7 +200,7 @@ fn a_pod_that_is_older_than_its_node_is_believed_a_minute_after_that_came() {
 }
 
 #[test]
-fn before_everything_has_been_seen_nothing_is_known() {
+fn a_named_daemon_set_is_unknown_until_it_has_been_seen() {
     let ready = with(&agent()).pod(&agent_pod("a").ready());
     let answer = ready.before_it_is_seen().condition(AGENT).unwrap();
     assert_eq!(answer.status, ConditionStatus::Unknown);

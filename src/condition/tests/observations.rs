@@ -77,7 +77,7 @@ fn a_reporter_is_silent_from_when_it_was_last_seen_to_write() {
 }
 
 #[test]
-fn a_condition_that_appears_is_a_sign_of_life() {
+fn a_new_condition_counts_as_a_heartbeat() {
     let node = node("n").build();
     let mut observations = Observations::default();
     see(&mut observations, &node, &[], &net(), at(0));
@@ -107,7 +107,7 @@ fn a_reboot_is_seen_by_its_boot_id_or_by_the_one_on_record() {
 }
 
 #[test]
-fn what_is_from_before_a_reboot_is_told_by_the_kubelets_clock_and_by_no_clock_that_is_set() {
+fn evidence_from_before_a_reboot_is_dated_by_the_kubelets_clock() {
     let booted = |id: &str| node("n").boot_id(id).build();
     for (name, wrote, set_to, older) in [
         ("it does not say", None, None, at(9)),
@@ -152,7 +152,7 @@ fn a_boot_id_that_is_missing_for_a_while_hides_no_reboot() {
 }
 
 #[test]
-fn what_was_written_before_a_reboot_is_told_from_what_was_written_since() {
+fn a_condition_written_before_a_reboot_is_distinguished_from_one_written_since() {
     let booted = |id: &str| node("n").boot_id(id).build();
     let mut observations = Observations::default();
     see(&mut observations, &booted("a"), &written(0), &net(), at(1));
@@ -180,7 +180,7 @@ fn what_was_written_before_a_reboot_is_told_from_what_was_written_since() {
 }
 
 #[test]
-fn what_is_seen_together_with_the_new_boot_may_be_from_before_unless_the_kubelet_wrote_it() {
+fn a_condition_first_seen_with_a_new_boot_counts_only_if_the_kubelet_wrote_it() {
     let booted = |id: &str| node("n").boot_id(id).build();
     let followed = BTreeSet::from(["Net".into(), "Ready".into()]);
     let both = |seconds| {
@@ -197,7 +197,7 @@ fn what_is_seen_together_with_the_new_boot_may_be_from_before_unless_the_kubelet
 }
 
 #[test]
-fn a_change_of_status_is_a_sign_of_life_without_any_times() {
+fn a_status_change_without_times_counts_as_a_heartbeat() {
     use ConditionStatus::{False, True};
     let node = node("n").build();
     let mut observations = Observations::default();
@@ -278,7 +278,7 @@ fn a_deadline_that_was_on_record_is_remembered_for_the_same_node() {
 }
 
 #[test]
-fn no_more_is_remembered_than_rules_and_drivers_there_are_whatever_a_kubelet_writes() {
+fn a_kubelet_cannot_make_observations_grow() {
     let rules = BTreeSet::from(["r-uid".into()]);
     let mut observations = Observations::default();
     let mut before = None;
@@ -304,7 +304,7 @@ fn no_more_is_remembered_than_rules_and_drivers_there_are_whatever_a_kubelet_wri
 }
 
 #[test]
-fn a_write_that_is_seen_late_ends_no_silence_that_a_closed_node_is_held_for() {
+fn a_heartbeat_that_is_seen_late_does_not_release_a_node_held_for_silence() {
     let mut observations = Observations::default();
     let recently = at(40)..=at(160);
     see(

@@ -202,7 +202,7 @@ fn a_class_is_about_its_own_components_only() {
 }
 
 #[test]
-fn a_gate_of_one_class_shuts_nothing_out_of_another() {
+fn a_gate_for_one_class_leaves_no_daemon_set_out_of_another() {
     let gate = rule("gate").waits_for("gpu.example.com/CriticalComponentsReady");
     let world = configured_world(&worker().taint(GATE, "NoSchedule"), TWO_CLASSES)
         .daemon_set(&cni())
@@ -322,7 +322,7 @@ fn drivers_and_resources_are_asked_about_by_name() {
 }
 
 #[test]
-fn what_the_node_reports_under_a_reserved_prefix_does_not_count() {
+fn a_reported_condition_with_a_reserved_prefix_does_not_count() {
     for kind in [
         COMPONENTS,
         "node.gardener.cloud/Other",
@@ -341,7 +341,7 @@ fn what_the_node_reports_under_a_reserved_prefix_does_not_count() {
 }
 
 #[test]
-fn what_the_node_reports_otherwise_counts_as_it_is() {
+fn any_other_reported_condition_counts_as_it_is() {
     let reported = |status: &str| {
         let condition = serde_json::json!({
             "type": "NetworkReady", "status": status, "reason": "Why", "message": "because",
@@ -366,7 +366,7 @@ fn what_the_node_reports_otherwise_counts_as_it_is() {
 }
 
 #[test]
-fn what_depends_on_more_than_is_read_of_a_node_is_unknown() {
+fn a_condition_that_depends_on_more_than_is_read_of_a_node_is_unknown() {
     type Make<'a> = &'a dyn Fn(usize) -> World;
     const DRIVER: &str = "csidriver.nodegate.dev/a";
     const DEVICES: &str = "resourceslice.nodegate.dev/gpu.example.com";

@@ -212,7 +212,7 @@ fn a_taint_left_by_a_rule_that_is_gone_is_ignored() {
 }
 
 #[test]
-fn a_daemon_set_that_the_gate_itself_shuts_out_is_left_out() {
+fn a_daemon_set_that_does_not_tolerate_the_gate_is_left_out() {
     let gate = || rule("gate").waits_for(COMPONENTS);
     let tolerant = || cni().toleration(&format!("{{key: {GATE}, operator: Exists}}"));
     for (name, rule, daemon_set, expected) in [

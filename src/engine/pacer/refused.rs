@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_refused_again_and_again_waits_for_all_that_is_refused() {
+    fn the_pause_of_a_refused_write_grows_with_the_number_of_refused_writes() {
         let now = Instant::now();
         let mut writes = RefusedWrites::default();
         assert_eq!(refuse(&mut writes, 1000, 0, now), None);
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn what_goes_through_has_the_others_tried_again_once_in_their_pause() {
+    fn a_write_that_goes_through_has_the_refused_ones_retried_once_in_their_pause() {
         let now = Instant::now();
         let mut writes = RefusedWrites::default();
         refuse(&mut writes, 5, 9, now);

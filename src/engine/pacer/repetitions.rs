@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn how_often_something_was_is_not_lost_over_something_else() {
+    fn one_message_does_not_reset_the_count_of_another() {
         let start = Instant::now();
         let mut repetitions = Repetitions::default();
         let at = |seconds| start + Duration::from_secs(seconds);

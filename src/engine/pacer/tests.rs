@@ -127,7 +127,7 @@ fn all_but_reads_wait_while_the_api_server_refuses_writes_of_nodes() {
 }
 
 #[test]
-fn what_the_api_server_bears_no_more_of_holds_up_its_own_class_alone() {
+fn a_throttled_class_of_requests_holds_up_no_other() {
     let now = Instant::now();
     for refused in ALL.into_iter().filter(|it| *it != Class::Node) {
         let mut pacer = Pacer::new(64, None);
@@ -144,7 +144,7 @@ fn what_the_api_server_bears_no_more_of_holds_up_its_own_class_alone() {
 }
 
 #[test]
-fn only_what_changes_something_counts_among_the_writes_of_a_second() {
+fn only_writes_that_change_something_count_against_the_rate() {
     let now = Instant::now();
     let rate = Rate {
         per_second: 1.0,
@@ -230,7 +230,7 @@ fn nodes_that_fail_one_by_one_amid_others_that_do_not_slow_nothing() {
 }
 
 #[test]
-fn what_fails_of_nodes_holds_up_no_status_that_says_so() {
+fn failing_writes_of_nodes_do_not_delay_the_status_that_reports_them() {
     let now = Instant::now();
     let mut pacer = Pacer::new(8, None);
     for node in ["a", "b"] {

@@ -273,7 +273,7 @@ fn a_rule_that_is_stuck_in_its_deletion_counts_the_nodes_that_still_have_its_tai
 }
 
 #[test]
-fn what_has_not_changed_keeps_its_time() {
+fn an_unchanged_entry_keeps_its_time() {
     let nodes = [member("a").condition("Net", "True")];
     let (mut all, rule) = records(&gate(), &nodes);
     let first = built(&all, basis(&rule, &NodeReadinessRuleStatus::default()));

@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn what_others_write_is_told_from_our_own() {
+    fn a_status_written_by_others_is_recognized() {
         for (name, shown, overwritten) in [
             ("ours", &[(5, status(1))][..], false),
             ("from before", &[(4, status(9))], false),
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_pruned_does_not_stand_until_a_newer_crd_keeps_it() {
+    fn a_pruned_status_stands_only_once_a_newer_crd_keeps_it() {
         let mut written = written(1, 5);
         written.shown(&pruned(), 5);
         written.shown(&pruned(), 6);
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_under_way_or_failed_cannot_be_overwritten() {
+    fn a_status_under_way_or_failed_does_not_count_as_overwritten() {
         let mut under_way = WrittenStatus::default();
         assert!(!under_way.shown(&status(9), 5));
         under_way.writes(status(1));
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn writing_it_again_ends_it_even_where_nothing_changes_by_it() {
+    fn an_overwrite_ends_once_the_status_is_written_again_even_without_a_change() {
         let mut written = written(1, 5);
         // Pruned by an older CRD, and not shown before something else changed.
         assert!(written.shown(&pruned(), 6));
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_there_already_can_be_overwritten_too() {
+    fn a_status_found_at_start_can_be_overwritten() {
         let mut written = WrittenStatus::default();
         written.found(status(1), 5);
         assert!(written.stands_as(&status(1)));

@@ -375,7 +375,7 @@ fn a_late_node_that_is_found_while_evidence_is_stale_is_repaired_when_it_is_not(
 }
 
 #[test]
-fn what_keeps_a_node_from_being_repaired_is_told_once() {
+fn an_obstacle_to_a_repair_is_reported_once() {
     let several = |bench: &mut Bench| {
         let mut second = claim_of("n");
         second["metadata"]["name"] = json!("z-claim");

@@ -25,7 +25,7 @@ fn show(bench: &mut Bench, pod: &PodBuilder) {
 }
 
 #[test]
-fn a_node_opens_when_the_last_of_its_pods_is_gone() {
+fn a_node_is_released_when_the_last_of_its_pods_is_gone() {
     let mut bench = Bench::new(&[components()], &[node("a")]);
     show(&mut bench, &unready("a"));
     assert_eq!(bench.taints("a"), [GATE]);
@@ -101,7 +101,7 @@ fn a_driver_counts_once_it_is_registered_and_no_more_when_its_csi_node_is_gone()
 }
 
 #[test]
-fn what_changes_nothing_has_no_node_evaluated() {
+fn an_update_that_changes_nothing_evaluates_no_node() {
     let agent = daemon_set("kube-system/agent")
         .critical()
         .toleration("{operator: Exists}");
@@ -147,7 +147,7 @@ fn a_rule_that_waits_for_no_components_does_not_care_for_them() {
 }
 
 #[test]
-fn a_rule_whose_class_has_no_daemon_set_says_that_it_opens_every_node() {
+fn a_rule_whose_class_has_no_daemon_set_says_that_it_releases_every_node() {
     let mut bench = Bench::new(&[components()], &[node("a")]);
     bench.wait(5000);
     let says = |bench: &Bench| {

@@ -28,7 +28,7 @@ fn published(bench: &Bench) -> Value {
 }
 
 #[test]
-fn what_a_node_has_never_had_is_published_a_moment_after_it_has_come() {
+fn a_first_condition_is_published_a_moment_after_its_node_came() {
     let mut bench = Bench::new(&[waiting()], &[node("n")]);
     assert_eq!(published(&bench), json!([]));
     bench.wait(900);
@@ -40,13 +40,13 @@ fn what_a_node_has_never_had_is_published_a_moment_after_it_has_come() {
 }
 
 #[test]
-fn that_a_node_lacks_nothing_any_more_is_published_at_once() {
+fn a_condition_that_turns_true_is_published_at_once() {
     let bench = Bench::new(&[waiting()], &[said("False")]);
     assert_eq!(published(&bench), json!([[COMPONENTS, "True"]]));
 }
 
 #[test]
-fn what_a_node_lacks_for_a_moment_is_not_published() {
+fn a_condition_that_is_unmet_for_a_moment_is_not_published() {
     let show = |bench: &mut Bench, pod: &PodBuilder| {
         bench.shows(
             Watch::Pods(ComponentGroup::Class(0)),
@@ -206,7 +206,7 @@ fn a_conflict_is_no_refusal_but_has_the_write_wait_all_the_same() {
 }
 
 #[test]
-fn who_keeps_changing_what_is_published_is_followed_ever_more_slowly() {
+fn a_published_condition_that_others_keep_changing_is_repeated_ever_more_slowly() {
     for others in [
         json!([]),
         json!([{ "type": COMPONENTS, "status": "Unknown" }]),

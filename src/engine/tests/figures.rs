@@ -85,7 +85,7 @@ fn a_node_is_blocked_by_each_condition_that_is_not_met_and_by_none_where_one_wou
 }
 
 #[test]
-fn how_long_each_condition_took_is_counted_when_a_node_opens_for_the_first_time() {
+fn how_long_each_condition_took_is_counted_when_a_node_is_first_released() {
     let report = |bench: &mut Bench, conditions: &[(&str, &str)]| {
         let conditions: Vec<_> = conditions
             .iter()
@@ -149,7 +149,7 @@ fn how_long_each_condition_took_is_counted_when_a_node_opens_for_the_first_time(
 }
 
 #[test]
-fn a_node_that_had_been_open_does_not_start_again() {
+fn a_node_that_was_released_before_does_not_start_again() {
     type Change = fn(&mut Bench);
     let report = |bench: &mut Bench, status: &str| {
         let condition = json!([{ "type": "Net", "status": status }]);

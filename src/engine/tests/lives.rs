@@ -39,7 +39,7 @@ fn a_rule_is_counted_when_it_comes_and_when_it_goes() {
 }
 
 #[test]
-fn a_rule_gets_its_finalizer_before_it_closes_any_node_and_only_where_it_can_be_used() {
+fn a_usable_rule_gets_its_finalizer_before_it_gates_any_node() {
     let broken = || gate().taint("node.kubernetes.io/gate", "NoSchedule");
     for (name, rule, asked) in [
         ("in force", gate(), &["rule r", "node n", "status of r"][..]),

@@ -58,7 +58,7 @@ fn said(bench: &Bench, rule: &str) -> Vec<String> {
 }
 
 #[test]
-fn an_open_node_stays_open_until_everything_has_been_seen_once() {
+fn no_node_is_gated_until_everything_has_been_seen_once() {
     let guarded = waits("r").nodegate("disruption: {}");
     let mut bench = Bench::new(&[guarded], &[node("n"), node("m")]);
     bench.wait(20_000);
@@ -81,7 +81,7 @@ fn an_open_node_stays_open_until_everything_has_been_seen_once() {
 }
 
 #[test]
-fn once_it_is_seen_to_lack_its_pod_an_open_node_is_closed() {
+fn a_node_is_gated_once_it_is_seen_to_lack_its_pod() {
     let mut bench = Bench::new(&[waits("r")], &[node("n")]);
     lists_agent(&mut bench);
     bench.wait(1000);

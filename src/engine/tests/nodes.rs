@@ -293,7 +293,7 @@ fn what_a_guard_holds_back_is_told_when_it_begins() {
 }
 
 #[test]
-fn a_guard_neither_counts_nor_closes_a_node_that_is_in_maintenance() {
+fn a_guard_neither_counts_nor_gates_a_node_that_is_in_maintenance() {
     let careful = gate().nodegate("disruption: {}");
     let mut bench = Bench::new(&[careful], &["a", "b"].map(ready));
     bench.wait(1000);

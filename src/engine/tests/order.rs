@@ -90,7 +90,7 @@ fn a_node_is_not_written_again_before_its_write_is_answered() {
 }
 
 #[test]
-fn what_is_told_waits_while_nodes_are_written_but_not_for_ever() {
+fn events_wait_while_nodes_are_written_but_not_for_ever() {
     let mut bench = Bench::new(&[gate()], &[]);
     bench.held_up = |request| match request {
         Request::PatchNode(name, _) => **name == *"slow",
@@ -317,7 +317,7 @@ fn few_rules_are_written_at_a_time() {
 }
 
 #[test]
-fn what_has_to_be_done_at_once_for_many_rules_and_nodes_is_done_bit_by_bit() {
+fn work_for_many_rules_and_nodes_is_done_in_small_steps() {
     let (mut bench, mut inputs) = many(12, 5000);
     let (mut evaluations, mut statuses) = (Vec::new(), Vec::new());
     let end = bench.now.monotonic + Duration::from_secs(1);

@@ -145,8 +145,7 @@ fn a_status_that_cannot_be_written_is_tried_again_no_more_than_once_a_second() {
 }
 
 #[test]
-fn a_status_that_somebody_else_has_written_over_is_written_again_but_not_as_often_as_they_care_to()
-{
+fn an_overwritten_status_is_written_again_at_a_limited_rate() {
     let mut bench = Bench::new(&[gate()], &[node("n")]);
     bench.wait(3000);
     let overwrite = |bench: &mut Bench| {

@@ -88,7 +88,7 @@ fn an_instance_that_stops_begins_nothing_and_tells_what_has_been_done() {
 }
 
 #[test]
-fn who_stops_does_not_wait_to_try_again_what_has_been_refused() {
+fn an_instance_that_stops_does_not_retry_refused_writes() {
     let mut bench = Bench::refusing(&[gate()], &[node("n")], |request| {
         let forbidden = crate::engine::RequestError::Failed("forbidden".into());
         matches!(request, Request::PatchNode(..)).then_some(forbidden)

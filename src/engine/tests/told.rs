@@ -142,7 +142,7 @@ fn nodes_with_a_taint_that_no_rule_removes_are_counted() {
 }
 
 #[test]
-fn what_is_over_within_a_second_is_not_told() {
+fn a_hold_that_ends_within_a_second_is_not_reported() {
     let mut bench = waiting();
     bench.wait(900);
     bench.shows(
@@ -154,7 +154,7 @@ fn what_is_over_within_a_second_is_not_told() {
 }
 
 #[test]
-fn gardeners_taint_is_not_told_to_be_adopted_since_its_story_is_told_in_other_words() {
+fn gardeners_taint_gets_no_event_about_its_adoption() {
     for (name, rule, key, told) in [
         ("ours", components(), GATE, &["TaintAdopted"][..]),
         ("gardener's", components().remove_only(), FOREIGN, &[]),

@@ -167,7 +167,7 @@ fn nothing_is_saved_up_while_the_rate_is_zero() {
 }
 
 #[test]
-fn a_guard_that_starts_over_closes_nothing_before_its_buckets_have_filled_anew() {
+fn a_restarted_guard_gates_nothing_until_its_buckets_have_refilled() {
     let mut guard = guard(
         Limits::default(),
         &[nodes("a", 9, 0, 2), nodes("b", 9, 0, 1)],
@@ -273,7 +273,7 @@ fn limits_that_change_hold_from_then_on() {
 }
 
 #[test]
-fn what_is_known_already_is_no_news() {
+fn an_unchanged_observation_is_no_news() {
     let mut guard = guard(Limits::default(), &[nodes("a", 1, 0, 1)]);
     assert!(!guard.see("a-met-0", "a", Member::Met));
     assert!(!guard.see("a-waiting-0", "a", waiting(0)));

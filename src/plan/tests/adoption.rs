@@ -69,7 +69,7 @@ fn a_taint_that_is_put_on_a_node_long_known_is_owned_at_once() {
 }
 
 #[test]
-fn what_a_rule_adopted_goes_when_the_rule_leaves_the_node() {
+fn an_adopted_taint_goes_when_its_rule_leaves_the_node() {
     let removed = ["-gate:NoSchedule", "-taint-added-by-r-uid"];
     let adopted = || registered(&unmet(), &gate("r")).now(at(1)).carried_out();
     let elsewhere = || gate("r").selects("pool", "other");

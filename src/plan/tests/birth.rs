@@ -52,7 +52,7 @@ fn a_node_that_is_gated_at_birth_is_owned_and_not_written_until_it_is_released()
 }
 
 #[test]
-fn it_is_news_once_and_only_of_a_node_that_was_seen_to_come_with_it() {
+fn a_gating_at_birth_is_reported_once_and_only_if_the_node_was_seen_to_come() {
     for (name, rule, is_continuous) in rules() {
         let node = born(unmet(), "r", is_continuous);
         let is_news = |world: &World| world.plan().outcomes[0].origin == Some(Origin::Birth);

@@ -136,7 +136,7 @@ fn conditions_are_combined_as_the_rule_says() {
 }
 
 #[test]
-fn what_is_amiss_is_said_in_words_that_stand_alone() {
+fn an_unmet_condition_is_explained_in_words_that_stand_alone() {
     let reported = |reason: &str, message: &str| {
         node("worker-1").condition_with(serde_json::json!({
             "type": "A", "status": "False", "reason": reason, "message": message,
@@ -321,7 +321,7 @@ fn a_minimum_and_reasons_decide_how_a_condition_counts() {
 }
 
 #[test]
-fn what_others_wrote_is_cut_and_fits_one_line() {
+fn text_from_others_is_cut_and_fits_one_line() {
     let forged = "x\n2026-01-01T00:00:00Z  INFO taint removed node=\"n\"";
     let of = |reason: &str, message: &str| {
         let node = node("worker-1").condition_with(serde_json::json!({

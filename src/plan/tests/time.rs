@@ -77,7 +77,7 @@ fn silence_is_counted_from_the_first_sight_whatever_the_clock_of_the_reporter_sa
 }
 
 #[test]
-fn who_finds_a_held_node_does_not_release_it_on_the_word_of_a_reporter_that_is_silent() {
+fn a_silent_reporters_old_status_does_not_release_a_held_node() {
     let rule = gate("r").nodegate("heartbeatTimeout: 10m");
     let gated = |node: NodeBuilder| gated_by(node, "r");
     for (name, wrote, expected) in [

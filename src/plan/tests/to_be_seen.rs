@@ -108,7 +108,7 @@ fn a_node_that_has_only_just_come_is_gated() {
 }
 
 #[test]
-fn other_rules_go_on() {
+fn a_rule_that_waits_for_its_lists_holds_up_no_other() {
     let other = rule("other").taint("readiness.k8s.io/other", "NoSchedule");
     let world = unready(&met())
         .rule(&agent())
@@ -118,7 +118,7 @@ fn other_rules_go_on() {
 }
 
 #[test]
-fn what_is_published_stays_as_it_is() {
+fn published_conditions_stay_until_everything_has_been_seen() {
     let seen = ready(&unmet()).rule(&agent());
     let published = seen.plan().conditions.set;
     assert_eq!(

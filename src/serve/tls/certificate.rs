@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_used_is_told() {
+    fn an_unusable_certificate_is_refused_with_the_reason() {
         let one = issue(&names(&["a.example"]), now(), DAY).unwrap();
         let other = issue(&names(&["a.example"]), now(), DAY).unwrap();
         let broken = "-----BEGIN CERTIFICATE-----\n!\n-----END CERTIFICATE-----\n";

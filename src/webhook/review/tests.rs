@@ -209,7 +209,7 @@ fn of_many_conflicts_some_are_named() {
 }
 
 #[test]
-fn what_cannot_conflict_is_not_reviewed() {
+fn updates_that_cannot_conflict_are_not_reviewed() {
     let unreadable = "spec: {conditions: nonsense}";
     for (what, before, after) in [
         ("a label", "{}", "metadata: {labels: {a: b}}"),

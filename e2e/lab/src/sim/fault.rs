@@ -212,7 +212,7 @@ mod tests {
     use crate::sim::explore::faults;
 
     #[test]
-    fn what_is_printed_is_read_again() {
+    fn a_printed_fault_reads_back_the_same() {
         for fault in faults::examples() {
             let read: Fault = fault.to_string().parse().expect("it is printed");
             assert_eq!(read, fault);

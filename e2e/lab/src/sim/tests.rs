@@ -257,7 +257,7 @@ fn the_same_seed_gives_the_same_run_and_another_one_another() {
 }
 
 #[test]
-fn where_nothing_goes_wrong_each_node_is_seen_come_and_change_and_is_written_once() {
+fn without_faults_each_node_is_written_once() {
     let run = Run::fine(&ALONE, 1, &[]);
     assert_eq!(run.outcome.writes, [4]);
     // Each is created, changed and labelled.
@@ -335,7 +335,7 @@ fn an_event_and_its_successor_are_never_seen() {
 }
 
 #[test]
-fn two_clocks_of_a_process_part() {
+fn a_clock_step_and_a_suspension_move_a_process_clocks_apart() {
     let faults = [
         Incident::ClockStep(0, 3600).at(s(10), s(0)),
         Incident::Suspend(0).at(s(20), s(7)),
@@ -348,7 +348,7 @@ fn two_clocks_of_a_process_part() {
 }
 
 #[test]
-fn another_leads_once_the_leader_is_gone_and_two_do_for_a_while_where_one_does_not_notice() {
+fn a_follower_takes_over_and_a_deceived_leader_leads_beside_it_for_a_while() {
     let quiet = Run::fine(&TWO, 1, &[]);
     assert!(quiet.outcome.writes.contains(&0), "one leads");
     let leader = usize::from(quiet.outcome.writes[0] == 0);

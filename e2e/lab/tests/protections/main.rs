@@ -31,7 +31,7 @@ const SOURCES: [&str; 7] = [
 ];
 
 #[test]
-fn each_is_about_a_law_and_a_scenario_and_is_documented() {
+fn each_protection_has_a_law_and_a_scenario_and_is_documented() {
     let laws = laws::all();
     let scenarios = scenarios::all();
     let mut of_law: Vec<(&str, String)> = Vec::new();
@@ -64,7 +64,7 @@ fn each_is_about_a_law_and_a_scenario_and_is_documented() {
 
 #[test]
 #[ignore = "builds the laboratory anew, and runs it for minutes: make protections"]
-fn without_any_one_of_them_a_law_breaks() {
+fn without_any_one_protection_a_law_breaks() {
     let lab = build();
     let mut intact: Vec<_> = PROTECTIONS.iter().map(|it| it.scenario).collect();
     intact.sort_unstable();

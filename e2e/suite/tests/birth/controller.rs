@@ -45,8 +45,7 @@ async fn no_node_is_held_at_birth_while_all_rules_are_suspended() -> Result<()> 
 }
 
 #[tokio::test]
-async fn an_api_server_without_such_policies_is_told_of_and_the_controller_closes_nodes()
--> Result<()> {
+async fn without_mutating_policies_the_controller_says_so_and_gates_nodes_itself() -> Result<()> {
     let cluster = Cluster::start(Options::api_only()).await?;
     let client = cluster.client().await?;
     if has_policies(&client).await? {

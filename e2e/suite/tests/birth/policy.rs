@@ -215,7 +215,7 @@ async fn rules_that_put_no_taint_on_nodes_and_nodes_that_have_completed_are_pass
 }
 
 #[tokio::test]
-async fn a_kubelet_registers_its_node_and_finds_it_closed() -> Result<()> {
+async fn a_node_that_its_kubelet_registers_is_gated_at_birth() -> Result<()> {
     let Some(client) = client().await? else {
         return Ok(());
     };

@@ -243,7 +243,7 @@ async fn a_closed_pipe_is_no_error() -> Result<()> {
 }
 
 #[tokio::test]
-async fn what_is_held_is_waited_for_until_the_time_is_up() -> Result<()> {
+async fn wait_for_a_held_node_ends_when_the_time_is_up() -> Result<()> {
     let world = world().await?;
     let kubeconfig = world.cluster.kubeconfig();
     let said = ask(&kubeconfig, &["status", "--wait", "--timeout=2s"]).await?;

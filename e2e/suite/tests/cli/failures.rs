@@ -22,7 +22,7 @@ async fn ends(kubeconfig: &Path, arguments: &[&str], code: i32, expected: &str) 
 }
 
 #[tokio::test]
-async fn what_is_not_there_is_told_with_names_like_it() -> Result<()> {
+async fn an_unknown_name_is_answered_with_similar_names() -> Result<()> {
     let kubeconfig = world().await?.cluster.kubeconfig();
     for (question, expected) in [
         (
@@ -60,7 +60,7 @@ async fn a_command_line_that_cannot_be_used_has_an_exit_code_of_its_own() -> Res
 }
 
 #[tokio::test]
-async fn without_a_cluster_it_is_told_what_was_tried() -> Result<()> {
+async fn without_a_cluster_the_message_says_what_was_tried() -> Result<()> {
     let kubeconfig = std::env::temp_dir().join(format!("nowhere-{}.yaml", std::process::id()));
     let text = "{apiVersion: v1, kind: Config, current-context: a, contexts: [{name: a, context: {cluster: a, user: a}}], \
         users: [{name: a, user: {}}], clusters: [{name: a, cluster: {server: 'http://127.0.0.1:1'}}]}";
@@ -81,7 +81,7 @@ async fn without_a_cluster_it_is_told_what_was_tried() -> Result<()> {
 }
 
 #[tokio::test]
-async fn where_there_is_no_definition_of_rules_check_is_offered() -> Result<()> {
+async fn without_the_crd_the_message_offers_check() -> Result<()> {
     let cluster = Cluster::start(Options::api_only()).await?;
     fails(&cluster.kubeconfig(), &["status"], "kubectl nodegate check").await
 }

@@ -6,7 +6,7 @@ use nodegate_testbed::ask::{ask, ask_json};
 use crate::world::{HELD, TURN, world};
 
 #[tokio::test]
-async fn what_the_viewer_may_ask_is_answered() -> Result<()> {
+async fn a_viewer_can_run_check_and_suggest() -> Result<()> {
     let world = world().await?;
     let _turn = TURN.lock().await;
     world.cluster.account("onlooker", "nodegate-view").await?;
@@ -33,7 +33,7 @@ async fn what_the_viewer_may_ask_is_answered() -> Result<()> {
 }
 
 #[tokio::test]
-async fn where_nothing_is_suggested_nothing_is_applied() -> Result<()> {
+async fn an_empty_suggestion_applies_nothing() -> Result<()> {
     let world = world().await?;
     let _turn = TURN.lock().await;
     let kubeconfig = world.cluster.kubeconfig();
@@ -48,7 +48,7 @@ async fn where_nothing_is_suggested_nothing_is_applied() -> Result<()> {
 }
 
 #[tokio::test]
-async fn an_object_says_what_it_is() -> Result<()> {
+async fn json_answers_have_a_kind_and_a_version() -> Result<()> {
     let kubeconfig = world().await?.cluster.kubeconfig();
     let (held, words) = (format!("node/{HELD}"), ["explain", "node", HELD]);
     let by_words = ask_json(&kubeconfig, &words).await?;
@@ -74,7 +74,7 @@ async fn an_object_says_what_it_is() -> Result<()> {
 }
 
 #[tokio::test]
-async fn files_are_looked_over_without_a_cluster() -> Result<()> {
+async fn check_reads_files_without_a_cluster() -> Result<()> {
     let folder = std::env::temp_dir().join(format!("nodegate-check-{}", std::process::id()));
     std::fs::create_dir_all(&folder)?;
     let samples = concat!(

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use anyhow::{Result, bail};
 use kube::Client;
-use nodegate_suite::gates::{eventually_gated, eventually_released, stays_gated, stays_released};
+use nodegate_suite::gates::{eventually_gated, eventually_released, stays_held, stays_released};
 use nodegate_suite::rules::eventually_says;
 use nodegate_testbed::changes::{delete_rule, patch_rule};
 use nodegate_testbed::{Cluster, Controller, Options, fixtures};
@@ -33,7 +33,7 @@ struct Try<'a> {
 }
 
 #[tokio::test]
-async fn what_helps_against_a_rule_that_gated_the_fleet() -> Result<()> {
+async fn each_emergency_measure_helps_against_a_rule_that_gated_the_fleet() -> Result<()> {
     let cluster = Cluster::start(Options::api_only()).await?;
     let _controller = Controller::start(&cluster, &["--leader-elect"]).await?;
     let client = &cluster.client().await?;
@@ -78,17 +78,17 @@ impl Try<'_> {
             "leave" => {
                 self.patch(json!({"nodegate": {"existingNodes": "Leave"}}))
                     .await?;
-                stays_gated(self.client, &self.node("a"), &self.key).await?;
+                stays_held(self.client, &self.node("a"), &self.key).await?;
                 self.untaint("b").await?;
                 stays_released(self.client, &self.node("b"), &self.key).await
             }
             "dry-run" => {
                 self.patch(json!({"dryRun": true})).await?;
-                stays_gated(self.client, &self.node("a"), &self.key).await
+                stays_held(self.client, &self.node("a"), &self.key).await
             }
             "brake" => {
                 self.brake(true).await?;
-                stays_gated(self.client, &self.node("a"), &self.key).await?;
+                stays_held(self.client, &self.node("a"), &self.key).await?;
                 self.untaint("b").await?;
                 stays_released(self.client, &self.node("b"), &self.key).await?;
                 self.brake(false).await?;

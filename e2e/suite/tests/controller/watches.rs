@@ -131,7 +131,7 @@ async fn a_request_that_is_never_answered_is_made_again() -> Result<()> {
 }
 
 #[tokio::test]
-async fn nothing_happening_costs_four_watches_and_four_reads_a_minute_and_kind() -> Result<()> {
+async fn an_idle_cluster_costs_four_watches_and_four_reads_a_minute_for_each_kind() -> Result<()> {
     let scene = Scene::set().await?;
     let controller = scene.start().await?;
     // The first confirmation is done.

@@ -48,7 +48,7 @@ fn registering(name: &str) -> NodeBuilder {
 }
 
 #[tokio::test]
-async fn beside_the_node_lifecycle_controller_each_keeps_its_taints() -> Result<()> {
+async fn the_controller_and_the_node_lifecycle_controller_keep_each_others_taints() -> Result<()> {
     const NODES: usize = 10;
     let options = Options {
         controller_manager: ControllerManager::Complete,

@@ -40,7 +40,7 @@ const SECONDS: &str = "GENERATED_SECONDS";
 const LASTS: u64 = 60;
 
 #[tokio::test]
-async fn whatever_rules_there_are_nothing_of_them_is_left() -> Result<()> {
+async fn generated_rules_leave_nothing_behind() -> Result<()> {
     let seed = number(SEED)?.unwrap_or_else(new_seed);
     let lasts = Duration::from_secs(number(SECONDS)?.unwrap_or(LASTS));
     println!("seed {seed}");

@@ -66,8 +66,7 @@ async fn installed_by_kustomize_it_runs_on_held_nodes_and_releases_nodes() -> Re
 }
 
 #[tokio::test]
-async fn for_karpenters_nodes_it_runs_where_a_node_starts_or_is_short_of_something_and_not_where_it_goes()
--> Result<()> {
+async fn on_karpenters_nodes_it_tolerates_starting_and_pressure_but_no_disruption() -> Result<()> {
     let cluster = Cluster::start(Options::full()).await?;
     let client = cluster.client().await?;
     // Each taint keeps intolerant pods away: nothing removes them here.

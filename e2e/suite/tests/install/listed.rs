@@ -55,7 +55,7 @@ fn links_lead_to_files_of_the_repository() -> Result<()> {
 }
 
 #[tokio::test]
-async fn its_annotations_say_what_is_in_it() -> Result<()> {
+async fn the_charts_annotations_match_its_content() -> Result<()> {
     let chart = described()?;
     let version = env!("CARGO_PKG_VERSION");
     let prerelease = chart["annotations"]["artifacthub.io/prerelease"].as_str();

@@ -162,7 +162,7 @@ async fn a_crd_that_is_older_than_the_chart_is_told_of_or_taken_over() -> Result
 
 /// As README says: a controller on the reader's own machine first, and then the chart.
 #[tokio::test]
-async fn what_was_tried_first_gets_into_a_release() -> Result<()> {
+async fn a_release_takes_over_what_kubectl_applied() -> Result<()> {
     let cluster = Cluster::start(Options::api_only()).await?;
     for folder in ["crd", "rbac"] {
         cluster.kubectl_on(&["apply"], &config(folder)).await?;

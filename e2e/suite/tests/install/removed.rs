@@ -30,7 +30,7 @@ async fn installed() -> Result<(Cluster, Controller)> {
 }
 
 #[tokio::test]
-async fn rules_first_then_the_rest_leaves_nothing() -> Result<()> {
+async fn deleting_rules_and_then_the_rest_leaves_nothing() -> Result<()> {
     let (cluster, controller) = installed().await?;
     let client = cluster.client().await?;
     let deleted = cluster.types("delete nrr --all --timeout=60s").await;
@@ -83,7 +83,7 @@ async fn a_reinstallation_with_rules_in_place_loses_none() -> Result<()> {
 }
 
 #[tokio::test]
-async fn what_is_stuck_without_a_controller_ends_once_there_is_one_again() -> Result<()> {
+async fn a_rule_stuck_without_a_controller_goes_once_one_runs_again() -> Result<()> {
     let (cluster, controller) = installed().await?;
     let client = cluster.client().await?;
     controller.stop().await?;

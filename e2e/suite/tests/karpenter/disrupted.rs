@@ -98,7 +98,7 @@ async fn a_node_that_a_continuous_rule_gates_is_kept_while_it_is_of_use_and_take
 }
 
 #[tokio::test]
-async fn a_node_that_has_drifted_goes_once_its_successor_is_open_and_not_before() -> Result<()> {
+async fn a_drifted_node_goes_only_once_its_successor_is_released() -> Result<()> {
     let world = world_with_rule().await?;
     let client = &world.client;
     world.apply(pool("drifts")).await?;

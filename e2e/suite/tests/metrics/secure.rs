@@ -34,7 +34,7 @@ fn reviews(cluster: &Cluster, resource: &str) -> usize {
 }
 
 #[tokio::test]
-async fn only_those_scrape_whom_the_api_server_lets() -> Result<()> {
+async fn only_accounts_with_permission_may_scrape() -> Result<()> {
     let cluster = Cluster::start(Options::api_only().audited()).await?;
     let scrapers = Scrapers::create(&cluster).await?;
     let endpoint = Endpoint::new("https")?;

@@ -10,7 +10,7 @@ use nodegate_testbed::sights::{count_taints, events_on, nodes};
 use nodegate_testbed::{Cluster, Controller, Options, eventually};
 
 #[tokio::test]
-async fn told_to_end_it_finishes_the_writes_under_way_and_tells_of_them() -> Result<()> {
+async fn a_controller_that_is_stopped_finishes_and_reports_the_writes_under_way() -> Result<()> {
     const COUNT: usize = 400;
     let cluster = Cluster::start(Options::api_only().audited()).await?;
     let client = cluster.client().await?;

@@ -193,7 +193,7 @@ async fn a_rule_is_replaced_and_no_node_is_gated_or_released_meanwhile() -> Resu
         eventually_observed(&client, rule).await?;
     }
     rules::delete(&client, "replaced").await?;
-    gates::stays_gated(&client, "replaced-held", &key("replaced")).await?;
+    gates::stays_held(&client, "replaced-held", &key("replaced")).await?;
     for (name, held) in [("replaced-released", 0), ("replaced-held", 1)] {
         let states = witness.up_to(&client, name).await?;
         for state in &states[name] {
@@ -201,7 +201,7 @@ async fn a_rule_is_replaced_and_no_node_is_gated_or_released_meanwhile() -> Resu
         }
     }
     set_node_condition(&client, "replaced-held", READY, "True").await?;
-    gates::stays_gated(&client, "replaced-held", &key("replaced")).await?;
+    gates::stays_held(&client, "replaced-held", &key("replaced")).await?;
     set_node_condition(&client, "replaced-held", OTHER, "True").await?;
     eventually_released(&client, "replaced-held", "replaced").await
 }

@@ -28,7 +28,7 @@ const NODES: [&str; 9] = [
 const NEW: &str = "config/birth";
 
 #[test]
-fn every_page_is_known_and_what_is_left_out_of_it_is_there() -> Result<()> {
+fn every_page_with_commands_is_listed_and_every_exception_exists() -> Result<()> {
     let blocks = typed()?;
     let found: BTreeSet<&str> = blocks.iter().map(|block| block.page.as_str()).collect();
     let followed = || BARE.iter().chain(&INSTALLED);
@@ -67,7 +67,7 @@ async fn cluster() -> Result<Cluster> {
 }
 
 #[tokio::test]
-async fn what_is_to_be_typed_where_it_is_installed_succeeds() -> Result<()> {
+async fn commands_for_an_installed_controller_succeed() -> Result<()> {
     let cluster = cluster().await?;
     let client = cluster.client().await?;
     cluster.install().await?;
@@ -92,7 +92,7 @@ async fn what_is_to_be_typed_where_it_is_installed_succeeds() -> Result<()> {
 }
 
 #[tokio::test]
-async fn what_is_to_be_typed_to_install_and_uninstall_it_succeeds() -> Result<()> {
+async fn commands_that_install_and_uninstall_succeed() -> Result<()> {
     let cluster = cluster().await?;
     let shell = Shell::new(&cluster)?;
     let mut wrong = Vec::new();
@@ -105,7 +105,7 @@ async fn what_is_to_be_typed_to_install_and_uninstall_it_succeeds() -> Result<()
 
 /// Only kind itself, and the image, are played: this machine may have no container engine.
 #[tokio::test]
-async fn the_script_for_trying_it_out_installs_it_into_a_new_cluster() -> Result<()> {
+async fn try_cluster_installs_into_a_new_cluster() -> Result<()> {
     let cluster = cluster().await?;
     let shell = Shell::new(&cluster)?;
     let kubeconfig = cluster.kubeconfig();

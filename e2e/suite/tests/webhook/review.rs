@@ -41,7 +41,7 @@ async fn rules_that_conflict_are_turned_down_as_long_as_both_are_in_force() -> R
 }
 
 #[tokio::test]
-async fn what_is_risky_is_taken_with_a_warning() -> Result<()> {
+async fn a_risky_rule_is_accepted_with_a_warning() -> Result<()> {
     let cluster = &reviewed().await?.cluster;
     let client = cluster.client().await?;
     node("risky").label("zone", "risky").create(&client).await?;
@@ -71,7 +71,7 @@ async fn what_is_risky_is_taken_with_a_warning() -> Result<()> {
 }
 
 #[tokio::test]
-async fn without_a_webhook_nothing_is_created_and_everything_else_goes_on() -> Result<()> {
+async fn without_its_webhook_no_rule_is_created_and_all_else_goes_on() -> Result<()> {
     let cluster = own_cluster().await?;
     let port = ports::free()?;
     install(&cluster, port).await?;

@@ -126,7 +126,7 @@ async fn an_api_server_that_is_away_at_start_is_waited_for() -> Result<()> {
 }
 
 #[tokio::test]
-async fn what_cannot_be_mended_by_waiting_ends_the_start_with_one_clear_line() -> Result<()> {
+async fn a_fault_that_waiting_cannot_mend_ends_the_start_with_one_line() -> Result<()> {
     let cluster = &reviewed().await?.cluster;
     let folder = |name: &str| cluster.folder().join(name);
     for name in ["mismatched", "unreadable", "keyless"] {

@@ -169,7 +169,7 @@ fn a_rule_that_stays_in_its_deletion_is_told() {
 const OWN: &str = "nodegate-ca";
 
 #[test]
-fn of_a_bundle_the_last_one_counts() {
+fn the_last_expiry_of_a_ca_bundle_counts() {
     let ca = |name: &str, year| {
         let mut params = rcgen::CertificateParams::default();
         params.not_after = rcgen::date_time_ymd(year, 2, 3);

@@ -69,7 +69,7 @@ fn found(objects: &[Value]) -> Vec<(&'static str, String)> {
 }
 
 #[test]
-fn nothing_is_found_where_there_is_nothing() {
+fn an_empty_cluster_has_no_findings() {
     let objects = [rule("network", READY), daemon_set("kube-system/cni")];
     assert_eq!(found(&objects), []);
 }
@@ -256,7 +256,7 @@ fn a_timeout_below_the_reporters_beat_is_found() {
 }
 
 #[test]
-fn faults_of_what_makes_nodes_are_found() {
+fn faults_of_node_pools_and_autoscalers_are_found() {
     let pool = |startup: Value| {
         let spec = json!({"template": {"spec": {"startupTaints": startup}}});
         json!({"kind": "NodePool", "metadata": {"name": "default"}, "spec": spec})
@@ -334,7 +334,7 @@ fn conditions_that_are_met_on_no_node_are_found() {
 }
 
 #[test]
-fn what_is_not_among_files_may_be_elsewhere() {
+fn an_object_missing_from_files_is_only_a_warning() {
     let mut files = lists(&[rule("a", "daemonset.nodegate.dev/kube-system.none")]);
     files.are_files = true;
     let answer = checked(files);
@@ -345,7 +345,7 @@ fn what_is_not_among_files_may_be_elsewhere() {
 }
 
 #[test]
-fn what_could_not_be_read_is_not_missing() {
+fn an_object_that_could_not_be_read_is_not_reported_as_missing() {
     let objects = [network(), named("a", "none")];
     for (kind, expected) in [
         (ResourceKind::DaemonSets, &[][..]),

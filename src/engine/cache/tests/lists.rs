@@ -111,7 +111,7 @@ pub(super) fn known(cache: &Cache, watch: Watch) -> String {
 }
 
 #[test]
-fn what_a_list_does_not_show_is_gone() {
+fn an_object_that_a_list_lacks_is_gone() {
     for watch in Watch::KINDS {
         let mut cache = empty();
         for name in ["goes", "stays"] {
@@ -153,7 +153,7 @@ fn a_list_says_nothing_of_other_kinds() {
 }
 
 #[test]
-fn what_a_list_shows_is_so_though_its_version_be_lower() {
+fn a_listed_state_counts_even_if_its_version_is_lower() {
     for watch in Watch::KINDS {
         let mut cache = empty();
         cache.apply(Seen::Apply(object_of(watch, "n", 9, "new")), now(1));

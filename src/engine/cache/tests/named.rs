@@ -98,7 +98,7 @@ fn shows(cache: &mut Cache, seen: Seen) {
 }
 
 #[test]
-fn what_a_rule_names_is_watched_and_its_pods_once_it_is_known_which_those_are() {
+fn a_named_daemon_set_is_watched_and_its_pods_once_its_selector_is_known() {
     let mut cache = with(&[waits("r"), waits("another")]);
     assert_eq!(orders(&mut cache), ["+DaemonSets(Named(0)) tools/agent"]);
     assert_eq!(seen(&cache), [(Named(0), false)]);
@@ -188,7 +188,7 @@ fn a_daemon_set_is_known_to_be_absent_once_its_watch_has_listed() {
 }
 
 #[test]
-fn one_that_is_created_again_with_another_selector_is_another_one() {
+fn a_daemon_set_re_created_with_another_selector_is_another_one() {
     let mut cache = with(&[waits("r")]);
     lists_all(&mut cache, Named(0), &agent("a"));
     orders(&mut cache);
@@ -234,7 +234,7 @@ fn one_that_is_created_again_with_another_selector_is_another_one() {
 }
 
 #[test]
-fn the_last_rule_that_names_it_takes_everything_along() {
+fn the_last_rule_that_names_a_daemon_set_ends_its_watches() {
     let mut cache = with(&[waits("r"), waits("another")]);
     lists_all(&mut cache, Named(0), &agent("a"));
     orders(&mut cache);
@@ -268,7 +268,7 @@ fn a_node_that_is_gone_leaves_nothing_behind_with_the_rule() {
 }
 
 #[test]
-fn others_pods_are_not_kept() {
+fn pods_of_other_owners_are_not_kept() {
     let mut cache = with(&[waits("r")]);
     lists_all(&mut cache, Named(0), &agent("a"));
     let bare = pod("tools/bare").label("app", "a").on("n");
@@ -287,7 +287,7 @@ fn others_pods_are_not_kept() {
 }
 
 #[test]
-fn one_that_cannot_be_understood_is_not_taken_for_absent() {
+fn an_unreadable_daemon_set_does_not_count_as_absent() {
     let odd = || {
         let meta = json!({"namespace": "tools", "name": "agent"});
         let json = json!({"metadata": meta, "spec": {"template": 5}});

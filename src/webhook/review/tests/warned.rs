@@ -4,7 +4,7 @@ use super::*;
 use crate::webhook::surroundings::ListedNodes;
 
 #[test]
-fn what_evicts_is_warned_of() {
+fn a_rule_that_evicts_pods_is_warned_of() {
     let no_execute = "taint: {effect: NoExecute}";
     for (spec, expected) in [
         (

@@ -88,7 +88,7 @@ mod tests {
     use crate::sim::laws::testing::{Story, node};
 
     #[test]
-    fn what_is_on_record_goes_with_its_rule_and_not_before() {
+    fn a_completion_is_removed_only_with_its_rule() {
         for deleted in [true, false] {
             let mut story = Story::under(json!({ "enforcementMode": "bootstrap-only" }));
             let key = format!(

@@ -378,7 +378,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_written_any_more() {
+    fn at_the_end_writes_have_ceased() {
         for (at, times, fine) in [(990, 1, true), (990, 5, false), (900, 5, true)] {
             let mut story = Story::under(json!({}));
             story.create(node("n"));
@@ -393,7 +393,7 @@ mod tests {
     }
 
     #[test]
-    fn somebody_leads() {
+    fn at_the_end_somebody_leads() {
         let mut story = Story::default();
         story.report.leads_since = None;
         story.judged_end(&mut End, false, "");

@@ -168,7 +168,7 @@ mod tests {
     use crate::sim::laws::testing::{Story, node, taint};
 
     #[test]
-    fn only_what_is_ours_may_change() {
+    fn only_our_own_taints_and_annotations_may_change() {
         let gpu = json!({ "key": "example.com/gpu", "effect": "NoSchedule", "value": "yes" });
         let cordon = json!({ "key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule" });
         #[rustfmt::skip]

@@ -52,7 +52,7 @@ mod tests {
     use crate::sim::laws::testing::{Story, TAINT, node, taint};
 
     #[test]
-    fn an_annotation_is_not_enough() {
+    fn an_annotation_alone_justifies_no_removal() {
         let forged = |uid: &str, key: &str| {
             let value = json!({ "rule-name": "r", "taint-key": key, "taint-effect": "NoSchedule" });
             json!({ format!("nodegate.dev/taint-added-by-{uid}"): value.to_string() })

@@ -225,7 +225,7 @@ fn a_daemon_set_has_its_room_once_a_live_pod_of_it_is_bound() {
 }
 
 #[test]
-fn the_word_of_a_pod_that_is_older_than_its_node_does_not_count_at_first() {
+fn a_pod_older_than_its_node_does_not_count_at_first() {
     for (created_at, asked_at, expected) in [
         (5, 30, Yes),
         (20, 30, No),
@@ -317,7 +317,7 @@ fn a_minimum_is_reached_or_not_or_unknown() {
 }
 
 #[test]
-fn what_is_from_before_a_reboot_counts_late() {
+fn a_condition_from_before_a_reboot_counts_only_later() {
     for (asked_at, renewed, expected) in [
         (60, false, No),
         (380, false, Maybe),
