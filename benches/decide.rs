@@ -18,9 +18,9 @@ fn main() {
     divan::main();
 }
 
-/// The node is open, and nothing changes: by far the most frequent case.
+/// The node is not held, and nothing changes: by far the most frequent case.
 #[divan::bench(args = RULES)]
-fn stays_open(bencher: Bencher, rules: usize) {
+fn stays_released(bencher: Bencher, rules: usize) {
     decide(bencher, &World::new(rules, Source::Reported, true, false));
 }
 
@@ -32,7 +32,7 @@ fn stays_held(bencher: Bencher, rules: usize) {
 
 /// Three critical components are ready.
 #[divan::bench(args = RULES)]
-fn stays_open_critical(bencher: Bencher, rules: usize) {
+fn stays_released_critical(bencher: Bencher, rules: usize) {
     decide(bencher, &World::new(rules, Source::Critical, true, false));
 }
 

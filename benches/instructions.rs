@@ -21,19 +21,19 @@ struct Case {
 }
 
 const CASES: [Case; 6] = [
-    case("open, one rule", 1, Source::Reported, true, 43_000),
-    case("gated, one rule", 1, Source::Reported, false, 66_000),
-    case("open, ten rules", 10, Source::Reported, true, 187_000),
-    case("gated, ten rules", 10, Source::Reported, false, 505_000),
+    case("released, one rule", 1, Source::Reported, true, 43_000),
+    case("held, one rule", 1, Source::Reported, false, 66_000),
+    case("released, ten rules", 10, Source::Reported, true, 187_000),
+    case("held, ten rules", 10, Source::Reported, false, 505_000),
     case(
-        "open, three critical pods",
+        "released, three critical pods",
         1,
         Source::Critical,
         true,
         132_000,
     ),
     case(
-        "gated, three critical pods",
+        "held, three critical pods",
         1,
         Source::Critical,
         false,

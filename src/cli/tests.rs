@@ -29,7 +29,7 @@ const CILIUM: &str = "daemonset.nodegate.dev/kube-system.cilium";
 const EBS: &str = "csidriver.nodegate.dev/ebs.csi.aws.com";
 const HELD: &str = "ip-10-0-12-34.eu-central-1.compute.internal";
 const JOINING: &str = "ip-10-0-12-35.eu-central-1.compute.internal";
-const OPEN: &str = "ip-10-0-12-36.eu-central-1.compute.internal";
+const RELEASED: &str = "ip-10-0-12-36.eu-central-1.compute.internal";
 
 fn on(rule: RuleBuilder, key: &str, condition: &str) -> RuleBuilder {
     let rule = rule.taint(&format!("readiness.k8s.io/{key}"), "NoSchedule");
@@ -81,13 +81,13 @@ fn fleet() -> ObjectSource {
         ),
     ];
     let general = |name: &str| node(name).label("example.com/pool", "general");
-    let closed = |name: &str, key: &str| {
+    let held = |name: &str, key: &str| {
         general(name).dated_taint(&format!("readiness.k8s.io/{key}"), "NoSchedule")
     };
     let mut nodes = [
-        closed(HELD, "network").completed("storage-uid"),
-        closed(JOINING, "storage"),
-        general(OPEN).completed("storage-uid"),
+        held(HELD, "network").completed("storage-uid"),
+        held(JOINING, "storage"),
+        general(RELEASED).completed("storage-uid"),
     ];
     let mut pods = [
         crashing(pod("kube-system/cilium-7h2kd").of(&cilium).on(HELD)),
@@ -95,17 +95,20 @@ fn fleet() -> ObjectSource {
             .of(&cilium)
             .on(JOINING)
             .ready(),
-        pod("kube-system/cilium-x7k2p").of(&cilium).on(OPEN).ready(),
+        pod("kube-system/cilium-x7k2p")
+            .of(&cilium)
+            .on(RELEASED)
+            .ready(),
     ];
     let mut drivers = [
         csi_node(HELD).driver("ebs.csi.aws.com"),
         csi_node(JOINING),
-        csi_node(OPEN).driver("ebs.csi.aws.com"),
+        csi_node(RELEASED).driver("ebs.csi.aws.com"),
     ];
     let controller = json!({
         "metadata": {"namespace": "nrr-system", "name": "nrr-controller-manager-7c6b9d5f48-l2xq7",
             "labels": {"control-plane": "controller-manager"}},
-        "spec": {"nodeName": OPEN, "containers": [{"name": "manager", "image": "example.com/nodegate:0.1.0"}]},
+        "spec": {"nodeName": RELEASED, "containers": [{"name": "manager", "image": "example.com/nodegate:0.1.0"}]},
         "status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]},
     });
     let lease = json!({
@@ -164,7 +167,7 @@ fn printed(width: Option<usize>) -> Vec<(&'static str, String)> {
     };
     let all = read(&source, &Wanted::status());
     let of_node = read(&source, &Wanted::of_node(HELD));
-    let of_open = read(&source, &Wanted::of_node(OPEN));
+    let of_released = read(&source, &Wanted::of_node(RELEASED));
     let checkup = read(&source, &Wanted::checkup());
     vec![
         ("status", status(&all).text(&page)),
@@ -174,7 +177,7 @@ fn printed(width: Option<usize>) -> Vec<(&'static str, String)> {
         ),
         (
             "explain-not-held",
-            explain_node(&of_open, OPEN).unwrap().text(&page),
+            explain_node(&of_released, RELEASED).unwrap().text(&page),
         ),
         (
             "explain-rule",

@@ -58,9 +58,9 @@ pub async fn ask(nodes: usize, tell: impl Fn(&str)) -> Result<Vec<Asked>> {
     for gate in [Gate::Agent, Gate::Critical] {
         gate.rule().create(&client).await?;
     }
-    let open = world.members.iter().enumerate();
-    let open = open.filter(|(index, _)| index % HELD_OF != 0);
-    load::each(load::AT_ONCE, open, async |(_, member)| {
+    let released = world.members.iter().enumerate();
+    let released = released.filter(|(index, _)| index % HELD_OF != 0);
+    load::each(load::AT_ONCE, released, async |(_, member)| {
         load::set_agent(&client, &member.name, true).await
     })
     .await?;

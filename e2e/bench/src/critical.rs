@@ -92,7 +92,7 @@ impl Bench<'_> {
         })
     }
 
-    /// Replaces pods; `taint` closes and opens each node.
+    /// Replaces pods; `taint` gates and releases each node.
     async fn replace_pods(
         &self,
         gate: Gate,
@@ -107,16 +107,16 @@ impl Bench<'_> {
             let node = member.name.as_str();
             let [old, new] = [self.generation, self.generation + 1]
                 .map(|generation| self.world.pod_name(0, node, generation));
-            let closed = self
+            let gated = self
                 .change(node, gate, &old, Change::End, || taint(member, true))
                 .await?;
             self.world.create_pod(&self.client, 0, node, &new).await?;
-            let opened = self
+            let released = self
                 .change(node, gate, &new, Change::Ready, || taint(member, false))
                 .await?;
             let updated = updated.fetch_add(1, Ordering::Relaxed) + 1;
             load::report_rollout(&self.client, &daemon_set, updated).await?;
-            Ok([closed, opened])
+            Ok([gated, released])
         })
         .await?;
         let mut seen = Seen {
@@ -177,10 +177,10 @@ enum Change {
 
 /// The outcome for one joining node.
 enum Joined {
-    /// Opened in time.
+    /// Released in time.
     Released(Changed),
-    /// Not opened in time.
+    /// Not released in time.
     Missed,
-    /// Opened too early; the message says how.
+    /// Released too early; the message says how.
     Early(String),
 }

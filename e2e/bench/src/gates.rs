@@ -95,7 +95,7 @@ impl Bench<'_> {
         let tainted = self.view.look(|sights| sights.tainted(Gate::Agent));
         if tainted != unready {
             faults.push(format!(
-                "{unready} agents are not ready, but {tainted} nodes are closed"
+                "{unready} agents are not ready, but {tainted} nodes are held"
             ));
         }
         Ok(Seen {

@@ -11,7 +11,7 @@ pub enum Phase {
     Gate,
     /// All conditions turn True at once, until the last taint is gone
     Release,
-    /// The rule is deleted while all nodes are closed, until the last taint and the rule are gone
+    /// The rule is deleted while all nodes are held, until the last taint and the rule are gone
     Delete,
     /// One node flips at a time, and nothing else happens
     Single,
@@ -19,7 +19,7 @@ pub enum Phase {
     Churn,
     /// Nothing happens
     Idle,
-    /// The controller is started again over closed nodes of which none has changed
+    /// The controller is started again over held nodes of which none has changed
     Restart,
     /// It is started again after one of them has turned ready: until that one's taint is gone
     CatchUp,

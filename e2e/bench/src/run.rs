@@ -94,9 +94,9 @@ impl Seen {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum State {
     /// Every agent is ready and no node is tainted.
-    Open,
+    Released,
     /// No agent is ready and every node is tainted.
-    Gated,
+    Held,
 }
 
 /// Measures a controller with this many nodes.
@@ -262,9 +262,9 @@ impl Bench<'_> {
         match phase {
             // The first rule makes the API server compile the CRD's validation, which is not the controller's cost.
             Phase::Gate => Gate::Agent.rule().try_out(&self.client).await,
-            Phase::Single | Phase::Churn | Phase::Idle => self.bring(State::Open).await,
+            Phase::Single | Phase::Churn | Phase::Idle => self.bring(State::Released).await,
             Phase::Release | Phase::Restart | Phase::CatchUp | Phase::Delete => {
-                self.bring(State::Gated).await
+                self.bring(State::Held).await
             }
             Phase::Joins | Phase::Rollout => {
                 self.remove_rules().await?;
@@ -293,7 +293,7 @@ impl Bench<'_> {
 
     /// Brings the agent's rule and the nodes into this state, if necessary.
     async fn bring(&self, state: State) -> Result<()> {
-        let ready = state == State::Open;
+        let ready = state == State::Released;
         let stale: Vec<String> = self.view.look(|sights| {
             let nodes = sights.nodes.iter();
             nodes

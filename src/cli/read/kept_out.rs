@@ -177,7 +177,7 @@ mod tests {
                 &["rule/disk", "rule/net"],
             ),
             (
-                "a node is open",
+                "a node is not held",
                 vec![rule("net"), held(), node("b", &[]), pod()],
                 &[],
             ),
@@ -233,8 +233,8 @@ mod tests {
             assert!(text.contains(DEADLOCK), "{text}");
         }
         // The other node, which is not what is explained, would take it.
-        let open = [rule("net"), node("a", &[NET]), node("b", &[]), pod()];
-        let one = read(&open, &Wanted::of_node("a"));
+        let one_free = [rule("net"), node("a", &[NET]), node("b", &[]), pod()];
+        let one = read(&one_free, &Wanted::of_node("a"));
         let text = explain_node(&one, "a").unwrap().text(&page);
         assert!(!text.contains("operator"), "{text}");
     }

@@ -374,7 +374,7 @@ mod tests {
             ("unusable", &rejected, tainted(), true),
             ("owned", &elsewhere, owned, true),
             ("another's taint", &elsewhere, tainted(), false),
-            ("open", &deleted, node("a"), false),
+            ("not held", &deleted, node("a"), false),
             (
                 "a dry run's taint",
                 &dry,

@@ -24,7 +24,7 @@ const ABOUT_NODES: [&str; 3] = [CONFLICTED, REPAIR_UNAVAILABLE, DISRUPTION_LIMIT
 const SUSPENDED: &str = "Suspended";
 /// The reason for which a rule is neither accepted nor in force while another definition has dropped its fields.
 pub(crate) const FIELDS_PRUNED: &str = "FieldsPruned";
-/// The reason of that condition while all rules are suspended. The policy that closes nodes at birth goes by it.
+/// The reason of that condition while all rules are suspended. The policy that gates nodes at birth goes by it.
 const ALL_SUSPENDED: &str = "AllRulesSuspended";
 
 /// Whether a rule's status says that all rules are suspended.

@@ -91,11 +91,11 @@ fn a_rule_that_the_api_server_never_lets_be_taken_on_holds_up_no_other() {
         .waits_for("Never")
         .created(at(-100))
         .without_finalizer();
-    let closed = node("n")
+    let held = node("n")
         .condition("Net", "True")
         .dated_taint(GATE, "NoSchedule")
         .owned_by("r", GATE, "NoSchedule");
-    let mut bench = Bench::refusing(&[earlier, gate()], &[closed], |request| match request {
+    let mut bench = Bench::refusing(&[earlier, gate()], &[held], |request| match request {
         Request::PatchRule(..) => Some(forbidden()),
         _ => None,
     });

@@ -270,11 +270,11 @@ fn what_a_guard_holds_back_is_told_when_it_begins() {
     for name in ["a", "b"] {
         network(&mut bench, name, "False");
     }
-    let closed = |bench: &Bench| {
-        let is_closed = |name: &&&str| !bench.taints(name).is_empty();
-        ["a", "b", "c"].iter().filter(is_closed).count()
+    let held = |bench: &Bench| {
+        let is_held = |name: &&&str| !bench.taints(name).is_empty();
+        ["a", "b", "c"].iter().filter(is_held).count()
     };
-    assert_eq!(closed(&bench), 1);
+    assert_eq!(held(&bench), 1);
     bench.wait(3000);
     assert_eq!(
         bench.told(),
@@ -285,9 +285,9 @@ fn what_a_guard_holds_back_is_told_when_it_begins() {
         ]
     );
     bench.wait(6900);
-    assert_eq!(closed(&bench), 1);
+    assert_eq!(held(&bench), 1);
     bench.wait(200);
-    assert_eq!(closed(&bench), 2, "ten seconds after the first");
+    assert_eq!(held(&bench), 2, "ten seconds after the first");
     bench.wait(3000);
     assert_eq!(bench.guarded(), (1, 2, 0));
 }

@@ -35,9 +35,9 @@ fn busy(request: &Request) -> Option<RequestError> {
     request.is_write().then_some(busy)
 }
 
-fn closed(bench: &Bench, count: usize) -> usize {
-    let is_closed = |index: &usize| bench.taints(&format!("n-{index}")) == [GATE];
-    (0..count).filter(is_closed).count()
+fn held(bench: &Bench, count: usize) -> usize {
+    let is_held = |index: &usize| bench.taints(&format!("n-{index}")) == [GATE];
+    (0..count).filter(is_held).count()
 }
 
 #[test]
@@ -55,7 +55,7 @@ fn no_more_nodes_are_written_at_a_time_than_is_configured() {
     assert_eq!(seen(&bench), (2, 2, 3, 2));
     assert!(!bench.engine.is_idle());
     bench.answers();
-    assert_eq!(closed(&bench, 5), 2);
+    assert_eq!(held(&bench, 5), 2);
     assert_eq!(
         seen(&bench),
         (2, 2, 3, 2),
@@ -63,7 +63,7 @@ fn no_more_nodes_are_written_at_a_time_than_is_configured() {
     );
     bench.answers();
     bench.answers();
-    assert_eq!(closed(&bench, 5), 5);
+    assert_eq!(held(&bench, 5), 5);
     bench.wait(1000);
     assert_eq!(seen(&bench), (0, 0, 0, 2));
     assert!(bench.engine.is_idle());
@@ -84,7 +84,7 @@ fn a_node_is_not_written_again_before_its_write_is_answered() {
     assert_eq!(bench.pending.len(), 1);
     bench.answers();
     assert_eq!(bench.taints("n"), [GATE]);
-    assert_eq!(bench.pending.len(), 1, "it is to be opened again");
+    assert_eq!(bench.pending.len(), 1, "it is to be released again");
     bench.answers();
     assert_eq!(bench.taints("n"), [""; 0]);
 }
@@ -250,7 +250,7 @@ fn all_writes_wait_as_long_as_the_api_server_says() {
     bench.wait(4900);
     assert_eq!(bench.asked(), [""; 0]);
     bench.wait(200);
-    assert_eq!(closed(&bench, 3), 3);
+    assert_eq!(held(&bench, 3), 3);
 }
 
 #[test]
@@ -282,7 +282,7 @@ fn events_that_are_refused_hold_up_no_node() {
     bench.wait(3000);
     assert!(bench.refused > 0);
     bench.sees(&node("n-1"));
-    assert_eq!(closed(&bench, 2), 2);
+    assert_eq!(held(&bench, 2), 2);
     assert_eq!(bench.gauge(&WRITE_LIMIT, &[]), Some(64));
 }
 
@@ -387,13 +387,13 @@ fn no_more_is_written_a_second_than_is_configured() {
     });
     let mut bench = Bench::of(&slow);
     bench.begin(&[gate()], &nodes::<9>());
-    assert_eq!(closed(&bench, 9), 3);
+    assert_eq!(held(&bench, 9), 3);
     bench.wait(1050);
-    assert_eq!(closed(&bench, 9), 5);
+    assert_eq!(held(&bench, 9), 5);
     bench.wait(1000);
-    assert_eq!(closed(&bench, 9), 7);
+    assert_eq!(held(&bench, 9), 7);
     bench.wait(20_000);
-    assert_eq!(closed(&bench, 9), 9);
+    assert_eq!(held(&bench, 9), 9);
 }
 
 #[test]
@@ -404,12 +404,12 @@ fn in_an_outage_events_wait_for_its_end() {
         }
         _ => None,
     });
-    assert_eq!(closed(&bench, 2), 1);
+    assert_eq!(held(&bench, 2), 1);
     bench.counted();
     assert_eq!(bench.told(), [""; 0]);
     bench.refusal = |_| None;
     bench.wait(3000);
-    assert_eq!(closed(&bench, 2), 2);
+    assert_eq!(held(&bench, 2), 2);
     assert_eq!(bench.told().len(), 2);
     assert!(!bench.counted().contains(&"EventDropped".to_owned()));
 }

@@ -152,7 +152,7 @@ fn a_new_leader_lists_at_once_what_is_one_page_instead_of_waiting_for_quiet_watc
 #[test]
 fn a_grace_period_begins_anew_where_the_clock_was_set() {
     let patient = gate().nodegate("gracePeriod: 30s");
-    for (name, is_set, closed_after) in [("even", false, 10), ("set", true, 30)] {
+    for (name, is_set, gated_after) in [("even", false, 10), ("set", true, 30)] {
         let mut bench = Bench::new(
             std::slice::from_ref(&patient),
             &[node("n").condition("Net", "True")],
@@ -176,7 +176,7 @@ fn a_grace_period_begins_anew_where_the_clock_was_set() {
             assert!(passed < 100);
         }
         assert!(
-            (closed_after..=closed_after + 1).contains(&passed),
+            (gated_after..=gated_after + 1).contains(&passed),
             "{name}: {passed}"
         );
     }
@@ -190,7 +190,7 @@ fn a_silence_counts_from_when_nodes_can_be_seen_again() {
         let net = json!({"type": "Net", "status": "True", "lastHeartbeatTime": now});
         node("n").condition_with(net)
     };
-    for (name, unseen, closed_after) in [("a blink", 4, 60), ("for long", 30, 90)] {
+    for (name, unseen, gated_after) in [("a blink", 4, 60), ("for long", 30, 90)] {
         let mut bench = Bench::new(std::slice::from_ref(&beating), &[]);
         let first = beat(&bench);
         bench.sees(&first);
@@ -208,7 +208,7 @@ fn a_silence_counts_from_when_nodes_can_be_seen_again() {
             assert!(passed < 200);
         }
         assert!(
-            (closed_after..=closed_after + 15).contains(&passed),
+            (gated_after..=gated_after + 15).contains(&passed),
             "{name}: after {passed} s"
         );
     }

@@ -116,7 +116,7 @@ fn what_is_refused_of_several_is_tried_one_by_one_at_once() {
 
 #[test]
 fn a_write_that_names_the_wrong_thing_is_not_blamed_on_a_rule_that_only_changes_with_it() {
-    // The first write closes the node for one rule and records another rule's completion.
+    // The first write gates the node for one rule and records another rule's completion.
     let done = rule("done")
         .waits_for("Disk")
         .taint(OTHER, "NoSchedule")

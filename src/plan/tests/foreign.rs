@@ -15,13 +15,13 @@ fn removes(name: &str, effect: &str) -> RuleBuilder {
 #[test]
 fn a_startup_taint_is_held_and_removed_whatever_its_effect() {
     for effect in EFFECTS {
-        let shut = |node: NodeBuilder| node.taint(GARDENER, effect);
-        let held = world(&shut(unmet())).rule(&removes("r", "NoSchedule"));
+        let with_taint = |node: NodeBuilder| node.taint(GARDENER, effect);
+        let held = world(&with_taint(unmet())).rule(&removes("r", "NoSchedule"));
         let plan = held.plan();
         assert!(!plan.writes_node(), "{effect}");
         assert!(plan.outcomes[0].tainted, "{effect}");
 
-        let ready = world(&shut(met())).rule(&removes("r", "NoSchedule"));
+        let ready = world(&with_taint(met())).rule(&removes("r", "NoSchedule"));
         let removed = format!("-critical-components-not-ready:{effect}");
         assert_eq!(writes(&ready), [removed], "{effect}");
         let write = ready.write();

@@ -17,17 +17,17 @@ fn claimed(node: NodeBuilder, rule: &str, key: &str) -> NodeBuilder {
 #[test]
 fn an_annotation_alone_removes_no_taint() {
     let elsewhere = || gate("r").selects("pool", "other");
-    let shut = |key: &str| unmet().taint(key, "NoSchedule");
+    let tainted = |key: &str| unmet().taint(key, "NoSchedule");
     for (name, node, rules) in [
         (
             "a taint outside readiness.k8s.io/",
-            claimed(shut(DEDICATED), "x", DEDICATED),
+            claimed(tainted(DEDICATED), "x", DEDICATED),
             vec![],
         ),
         (
             "a taint of Kubernetes",
             claimed(
-                shut("node.kubernetes.io/unschedulable"),
+                tainted("node.kubernetes.io/unschedulable"),
                 "x",
                 "node.kubernetes.io/unschedulable",
             ),
@@ -35,12 +35,12 @@ fn an_annotation_alone_removes_no_taint() {
         ),
         (
             "a taint outside readiness.k8s.io/, and a rule about other nodes",
-            claimed(shut(DEDICATED), "r", DEDICATED),
+            claimed(tainted(DEDICATED), "r", DEDICATED),
             vec![elsewhere()],
         ),
         (
             "a taint outside readiness.k8s.io/, and a rule that removes it from other nodes",
-            claimed(shut("example.com/startup"), "r", "example.com/startup"),
+            claimed(tainted("example.com/startup"), "r", "example.com/startup"),
             vec![
                 elsewhere()
                     .taint("example.com/startup", "NoSchedule")
@@ -49,17 +49,17 @@ fn an_annotation_alone_removes_no_taint() {
         ),
         (
             "a key that no rule ever had",
-            claimed(shut(QUARANTINE), "x", QUARANTINE),
+            claimed(tainted(QUARANTINE), "x", QUARANTINE),
             vec![gate("r")],
         ),
         (
             "the UID of a rule about other nodes, and not its key",
-            claimed(shut(QUARANTINE), "r", QUARANTINE),
+            claimed(tainted(QUARANTINE), "r", QUARANTINE),
             vec![elsewhere()],
         ),
         (
             "the UID of a rule that is being deleted, and not its key",
-            claimed(shut(QUARANTINE), "r", QUARANTINE),
+            claimed(tainted(QUARANTINE), "r", QUARANTINE),
             vec![elsewhere().deleting().without_finalizer()],
         ),
         (

@@ -129,7 +129,7 @@ async fn what_the_documentation_shows_is_what_is_printed() -> Result<()> {
     ] {
         let said = ask(&world.cluster.kubeconfig(), &arguments).await?;
         ensure!(said.code == code, "{arguments:?}: {said:?}");
-        // Older versions cannot check that nodes are closed at creation.
+        // Older versions cannot check that nodes are gated at creation.
         if name == "check" && !is_new {
             continue;
         }

@@ -80,8 +80,8 @@ async fn each_change_is_a_line_where_there_is_no_terminal() -> Result<()> {
     let released = next_of(&mut lines, "live").await?;
     ensure!(released == "live released live", "{released}");
     set_node_condition(&client, "live", READY, "False").await?;
-    let closed = next_of(&mut lines, "live").await?;
-    ensure!(closed.starts_with("live held live "), "{closed}");
+    let again = next_of(&mut lines, "live").await?;
+    ensure!(again.starts_with("live held live "), "{again}");
     eventually_gated(&client, "live", TAINT).await?;
     // A closed pipe ends the command at its next line.
     drop(lines);

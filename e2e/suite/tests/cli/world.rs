@@ -15,7 +15,7 @@ use nodegate_testbed::{Cluster, ControllerManager, Options, SharedInstallation, 
 use tokio::sync::{Mutex, OnceCell};
 
 pub(crate) const HELD: &str = "worker-1";
-pub(crate) const OPEN: &str = "worker-2";
+pub(crate) const RELEASED: &str = "worker-2";
 /// The condition that the controller publishes about the network.
 const PUBLISHED: &str = "daemonset.nodegate.dev/default.cni";
 /// The network's `DaemonSet`.
@@ -56,14 +56,14 @@ async fn make() -> Result<World> {
     let storage = fixtures::rule("storage", STORAGE_TAINT).waits_for(STORAGE);
     let storage = storage.selects("pool", "workers").bootstrap_only();
     storage.create(&client).await?;
-    for name in [HELD, OPEN] {
+    for name in [HELD, RELEASED] {
         node(name).create(&client).await?;
     }
-    for name in [HELD, OPEN] {
+    for name in [HELD, RELEASED] {
         eventually_gated(&client, name, STORAGE_TAINT).await?;
     }
     // Starts are listed by their duration: the held node must be the later one.
-    for name in [OPEN, HELD] {
+    for name in [RELEASED, HELD] {
         set_node_condition(&client, name, STORAGE, "True").await?;
         eventually_released(&client, name, STORAGE_TAINT).await?;
         tokio::time::sleep(Duration::from_secs(1)).await;
@@ -73,11 +73,11 @@ async fn make() -> Result<World> {
     network.create(&client).await?;
     let network_pod = running_pod(&client, HELD, NETWORK).await?;
     break_image(&client, "default", &network_pod, "example.com/cni:v2").await?;
-    let other = running_pod(&client, OPEN, NETWORK).await?;
+    let other = running_pod(&client, RELEASED, NETWORK).await?;
     // Keeps the order of durations the same in each run.
     tokio::time::sleep(Duration::from_secs(1)).await;
     set_pod_ready(&client, "default", &other, true).await?;
-    eventually_released(&client, OPEN, TAINT).await?;
+    eventually_released(&client, RELEASED, TAINT).await?;
     eventually_gated(&client, HELD, TAINT).await?;
     cluster
         .apply(&format!(
@@ -94,7 +94,7 @@ async fn make() -> Result<World> {
     // The initial taint goes once the kubelet reports Ready.
     eventually("the nodes are Ready", SOON, async || {
         let mut are_ready = true;
-        for node in [HELD, OPEN] {
+        for node in [HELD, RELEASED] {
             are_ready &= !has_taint(&client, node, "node.kubernetes.io/not-ready").await?;
         }
         Ok(are_ready.then_some(()))

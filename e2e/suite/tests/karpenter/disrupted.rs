@@ -72,7 +72,7 @@ async fn a_node_that_a_continuous_rule_gates_is_kept_while_it_is_of_use_and_take
     .await?;
     let claims = world.claims("kept").await?;
 
-    // Closed while its pods run: they stay, and so does the node.
+    // Gated while its pods run: they stay, and so does the node.
     set_node_condition(client, &name, READY, "False").await?;
     gated_within(client, &name, KEY, PATIENCE).await?;
     never("it is not left alone", LEFT_ALONE, async || {

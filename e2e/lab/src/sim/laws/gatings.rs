@@ -187,17 +187,17 @@ pub(super) fn was_in_use(
         return false;
     };
     let is_of_it = |object: &serde_json::Value| object["metadata"]["uid"] == *uid;
-    let (mut open, mut until) = (Time::ZERO, at);
+    let (mut without, mut until) = (Time::ZERO, at);
     for state in states.iter().rev() {
         let Some(object) = state.object.as_ref().filter(|it| is_of_it(it)) else {
             break;
         };
         if !taint.is_on(object) {
-            open += until.saturating_sub(state.at);
+            without += until.saturating_sub(state.at);
         }
         until = state.at;
     }
-    open > longest_age(moment) + PROMPTLY
+    without > longest_age(moment) + PROMPTLY
 }
 
 #[cfg(test)]
