@@ -127,7 +127,7 @@ async fn examples_startup_taint_removal() -> Result<()> {
 
     // Deleting the rules leaves existing taints to the next controller.
     scene.join(new("late")).await?;
-    for rule in ["cilium-startup-taint", "ebs"] {
+    for rule in ["cilium-startup-taint", "ebs-startup-taint"] {
         scene.delete_rule(rule).await?;
     }
     scene.keeps_taint("late", CILIUM, true).await?;

@@ -1,7 +1,7 @@
 //! Every folder under `examples/`: its README tells a story and names its files, a test plays it, and an API server accepts it. So
 //! it does the YAML in README and documentation, all of which parses.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -74,6 +74,27 @@ fn no_example_or_sample_gates_a_node_in_use_as_it_is_applied() -> Result<()> {
             || spec["nodegate"]["taintPolicy"] == "remove-only"
             || spec["nodegate"]["existingNodes"] == "Leave";
         ensure!(leaves_them_alone, "{}", file.display());
+    }
+    Ok(())
+}
+
+#[test]
+fn rules_of_one_name_are_the_same_in_all_examples_and_samples() -> Result<()> {
+    let mut rules = Vec::new();
+    for folder in [examples(), config("samples")] {
+        rules_in(&folder, &mut rules)?;
+    }
+    let mut known = BTreeMap::new();
+    for (file, rule) in &rules {
+        let name = rule["metadata"]["name"].as_str();
+        let name = name.with_context(|| format!("no name: {}", file.display()))?;
+        let (first, spec) = known.entry(name).or_insert((file, &rule["spec"]));
+        ensure!(
+            **spec == rule["spec"],
+            "{name} in {} is another rule than in {}",
+            file.display(),
+            first.display()
+        );
     }
     Ok(())
 }
