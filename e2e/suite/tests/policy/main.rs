@@ -1,6 +1,7 @@
-//! The admission policies on a real API server: legitimate writes succeed, and each other write is refused with a message that
+//! The admission policies on a real API server. `birth` is about the one that gates nodes. Of the others, legitimate writes succeed, and each other write is refused with a message that
 //! says why.
 
+mod birth;
 mod controller;
 mod crowded;
 mod kubelet;

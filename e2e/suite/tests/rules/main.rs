@@ -1,10 +1,13 @@
 //! What a rule does to nodes and says about them, as the API server has it, with the controller under its own service account.
 //! What follows from which conditions is tested beside the code, and over time in the laboratory.
 //!
-//! The tests share one cluster. Each uses its own name for its rule, its taint key, its nodes' prefix and its node label.
+//! The tests share one cluster, but for those of `critical_components` and `repair`. Each uses its own name for its rule, its
+//! taint key, its nodes' prefix and its node label.
 
+mod critical_components;
 mod denied;
 mod first_gating;
+mod repair;
 
 use std::time::Duration;
 

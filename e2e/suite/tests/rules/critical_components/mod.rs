@@ -20,7 +20,8 @@ const GATE: &str = "node.gardener.cloud/critical-components-not-ready";
 const NOT_READY: &str = "node.kubernetes.io/not-ready";
 const NO_SCHEDULE: &str = "NoSchedule";
 /// Gardener's rule, which selects every Linux node.
-const SAMPLE: &str = include_str!("../../../../config/samples/gardener-critical-components.yaml");
+const SAMPLE: &str =
+    include_str!("../../../../../config/samples/gardener-critical-components.yaml");
 
 fn keys(taints: Vec<Taint>) -> BTreeSet<(String, String)> {
     taints

@@ -10,6 +10,8 @@ use kube_testbed::fixtures::{daemon_set, node};
 use kube_testbed::sights::{is_ready, pods_on};
 use kube_testbed::{Cluster, Options, eventually, eventually_eq};
 
+use crate::TURN;
+
 const SOON: Duration = Duration::from_secs(60);
 /// Without the kinds that the components create by themselves once they run.
 const KINDS: &str = "nodes,pods,daemonsets,customresourcedefinitions,namespaces,clusterroles,\
@@ -44,6 +46,7 @@ async fn objects(cluster: &Cluster) -> Result<BTreeSet<String>> {
 
 #[tokio::test]
 async fn a_reused_cluster_is_as_it_was() -> Result<()> {
+    let _turn = TURN.lock().await;
     let cluster = Cluster::start(Options::full()).await?;
     let (before, pids) = (objects(&cluster).await?, cluster.pids());
     let client = cluster.client().await?;

@@ -14,6 +14,8 @@ use kube_testbed::fixtures::{node, set_csi_drivers};
 use kube_testbed::relay::Kind;
 use kube_testbed::{Cluster, LaggingServer, Options, eventually};
 
+use crate::TURN;
+
 const SOON: Duration = Duration::from_secs(20);
 const SEEN: &str = "example.com/Seen";
 /// How long a server waits for its watch to catch up before it reads from etcd.
@@ -21,6 +23,7 @@ const CATCHES_UP: Duration = Duration::from_secs(3);
 
 #[tokio::test]
 async fn a_server_lags_where_it_answers_from_what_its_watch_has_shown() -> Result<()> {
+    let _turn = TURN.lock().await;
     let cluster = Cluster::start(Options::api_only()).await?;
     let client = cluster.client().await?;
     let server = LaggingServer::start(&cluster).await?;
@@ -103,6 +106,7 @@ async fn a_server_lags_where_it_answers_from_what_its_watch_has_shown() -> Resul
 
 #[tokio::test]
 async fn a_restored_store_gives_versions_out_a_second_time() -> Result<()> {
+    let _turn = TURN.lock().await;
     let cluster = Cluster::start(Options::api_only()).await?;
     let client = cluster.client().await?;
     let nodes: Api<Node> = Api::all(client.clone());

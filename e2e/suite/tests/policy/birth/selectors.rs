@@ -6,7 +6,7 @@ use anyhow::Result;
 use nodegate_testbed::fixtures::node;
 use serde_json::{Value, json};
 
-use crate::{all_are_known, client, in_force, keys, tried};
+use super::{all_are_known, client, in_force, keys, tried};
 
 /// A requirement of a selector.
 fn selects(key: &str, operator: &str, values: &[&str]) -> Value {

@@ -36,7 +36,7 @@ fn every_page_with_commands_is_listed_and_every_exception_exists() -> Result<()>
     let differ: Vec<_> = found.symmetric_difference(&known).collect();
     ensure!(
         differ.is_empty(),
-        "either with nothing to type, or in no list of e2e/suite/tests/typed/pages.rs: {differ:?}"
+        "either with nothing to type, or in no list of e2e/suite/tests/documentation/typed/pages.rs: {differ:?}"
     );
     let mut wrong = Vec::new();
     for page in followed() {

@@ -9,10 +9,13 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use kube_testbed::{Cluster, Options, eventually_eq};
 
+use crate::TURN;
+
 const SOON: Duration = Duration::from_secs(20);
 
 #[tokio::test]
 async fn nothing_is_left_of_a_cluster_that_is_dropped() -> Result<()> {
+    let _turn = TURN.lock().await;
     let cluster = Cluster::start(Options {
         reuse: false,
         ..Options::api_only()
@@ -33,6 +36,7 @@ async fn nothing_is_left_of_a_cluster_that_is_dropped() -> Result<()> {
 
 #[tokio::test]
 async fn a_cluster_does_not_outlive_an_owner_that_is_killed() -> Result<()> {
+    let _turn = TURN.lock().await;
     let mut owner = Command::new(env!("CARGO_BIN_EXE_cluster"))
         .arg("up")
         .stdout(Stdio::piped())

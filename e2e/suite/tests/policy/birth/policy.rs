@@ -14,7 +14,7 @@ use nodegate_testbed::sights::taints_of;
 use nodegate_testbed::{Cluster, Options, eventually};
 use serde_json::{Value, json};
 
-use crate::{
+use super::{
     CLUSTER, CONDITION, FINALIZER, all_are_known, client, in_force, install, key, keys, labelled,
     tried,
 };

@@ -6,7 +6,7 @@ use nodegate_suite::gates::eventually_gated;
 use nodegate_testbed::fixtures::{NodeBuilder, node, rule};
 use nodegate_testbed::{Cluster, Controller, Options, eventually_eq};
 
-use crate::{CONDITION, has_policies, install, key, keys, tried};
+use super::{CONDITION, has_policies, install, key, keys, tried};
 
 fn born(name: &str) -> NodeBuilder {
     node(name).label("born", "yes")
