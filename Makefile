@@ -38,7 +38,7 @@ export RUST_TEST_THREADS ?= $(shell expr 4 \* $$(getconf _NPROCESSORS_ONLN))
 help: ## List the targets
 	@sed -n 's/^\([a-z0-9-]*\):[^#]*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST)
 
-# What is merged must not depend on chance: the laboratory tries the same schedules each time, and the same rules are generated.
+# What is merged must not depend on chance: the simulation tries the same schedules each time, and the same rules are generated.
 ci: export LAB_SEED = 7
 ci: export GENERATED_SEED = 7
 ci: ## Run all that has to be green before a change is merged; `audit` is apart, since its tools take minutes to install
@@ -96,7 +96,7 @@ test-unit: $(CLUSTER) ## Run the tests that need no control plane
 	$(TEST) --lib --bins $(call tests-in,tests)
 	$(TEST) --doc
 
-test-e2e: ready ## Run the tests against a real control plane, and the laboratory's; T='metrics cli' runs those alone
+test-e2e: ready ## Run the tests against a real control plane, and the simulation's; T='metrics cli' runs those alone
 	hack/test-e2e $(T)
 
 # Each test has a control plane and a node of its own, which take as much as several of the others.
@@ -118,10 +118,10 @@ test-release: ## Make a release, take it to a real registry, and install it from
 	CLUSTER=$(CLUSTER) hack/test-release
 
 lab: ## Break simulated clusters around the engine for a minute, or SECONDS=3600; LAB='--help' tells more
-	$(CARGO) run --profile lab --package nodegate-lab --bin lab -- --seconds $(or $(SECONDS),60) $(LAB)
+	$(CARGO) run --profile lab --package nodegate-simulation --bin lab -- --seconds $(or $(SECONDS),60) $(LAB)
 
 # One build has them all, each behind a switch.
-protections: ## Take each protection out of the engine and see that a law of the laboratory breaks (some minutes)
+protections: ## Take each protection out of the engine and see that a law of the simulation breaks (some minutes)
 	$(TEST) --test protections -- --ignored --nocapture
 
 # One mutant is one build; a hundredth of them takes some minutes. Laws that are broken need not be made small.

@@ -1,6 +1,6 @@
 //! Laws about the imports of the library: its folders import each other in no cycle, nor do the files and folders of the engine (files
 //! of another folder may know each other); whatever decides is pure; and nobody imports the command line or the controller, nor does
-//! one of them the other. The command line may import the deciding code.
+//! one of them the other. The command line may import the deciding code. In the testkit, what is about any cluster knows no Nodegate.
 //!
 //! An import counts for the file that defines the imported item, however it is re-exported. Paths in expressions and macros
 //! count too; test code does not.
@@ -36,7 +36,24 @@ const BESIDE: [&[&str]; 6] = [
 ];
 
 fn library() -> Modules {
-    Modules::read(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src/lib.rs"))
+    of_crate("")
+}
+
+/// The modules of the crate in this folder.
+fn of_crate(folder: &str) -> Modules {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
+    Modules::read(&folder.join("src/lib.rs"))
+}
+
+/// What files outside this folder import from it.
+fn imported_from(folder: &str, modules: &Modules) -> Vec<String> {
+    let files = modules.imports().into_iter();
+    let others = files.filter(|(file, _)| !file.starts_with(folder));
+    let imported = others.flat_map(|(file, imported)| {
+        let imported = imported.into_iter().filter(|it| it.starts_with(folder));
+        imported.map(move |it| format!("{file}: {it}"))
+    });
+    imported.collect()
 }
 
 /// The folder of `src` that a file belongs to, or the file itself where it is in none.
@@ -95,15 +112,15 @@ fn is_pure(file: &str) -> bool {
 
 #[test]
 fn nobody_imports_the_command_line_or_the_controller() {
-    let mut wrong = Vec::new();
     for program in ["src/cli/", "src/controller/"] {
-        for (file, imported) in library().imports() {
-            if !file.starts_with(program) {
-                let imported = imported.iter().filter(|it| it.starts_with(program));
-                wrong.extend(imported.map(|it| format!("{file}: {it}")));
-            }
-        }
+        let wrong = imported_from(program, &library());
+        assert!(wrong.is_empty(), "{wrong:#?}");
     }
+}
+
+#[test]
+fn what_is_about_any_cluster_imports_nothing_about_nodegate() {
+    let wrong = imported_from("src/nodegate/", &of_crate("e2e/testkit"));
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 

@@ -75,7 +75,7 @@ mod tests {
 
     const MANIFEST: &str =
         "charts/nodegate/files/crd/readiness.node.x-k8s.io_nodereadinessrules.yaml";
-    const UPSTREAMS: &str = "e2e/suite/tests/fixtures/upstream-crd.yaml";
+    const UPSTREAMS: &str = "e2e/tests/fixtures/upstream-crd.yaml";
     const SAMPLES: &str = "config/samples";
 
     fn read(path: impl AsRef<Path>) -> String {

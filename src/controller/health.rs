@@ -36,9 +36,9 @@ impl Readiness {
             problems.push("caches have not synced yet");
         }
         if !knows_brake {
-            problems.push(
-                "the Lease has not been read yet, which says whether all rules are suspended",
-            );
+            let unread =
+                "the Lease has not been read yet, which says whether all rules are suspended";
+            problems.push(unread);
         }
         (!problems.is_empty()).then(|| problems.join("\n"))
     }

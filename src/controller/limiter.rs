@@ -19,9 +19,8 @@ pub struct LimiterArgs {
 impl LimiterArgs {
     /// The configured rate; `None` means no limit.
     pub fn rate(self) -> Option<Rate> {
-        let per_second = self
-            .kube_api_qps
-            .filter(|rate| rate.is_finite() && *rate > 0.0)?;
+        let rate = self.kube_api_qps;
+        let per_second = rate.filter(|rate| rate.is_finite() && *rate > 0.0)?;
         #[allow(
             clippy::cast_possible_truncation,
             clippy::cast_sign_loss,
@@ -29,11 +28,10 @@ impl LimiterArgs {
         )]
         let in_a_second = (per_second.ceil() as u32).max(1);
         let burst = self.kube_api_burst.filter(|burst| *burst > 0);
+        let burst = burst.map(|burst| u32::try_from(burst).unwrap_or(u32::MAX));
         Some(Rate {
             per_second,
-            burst: burst.map_or(in_a_second, |burst| {
-                u32::try_from(burst).unwrap_or(u32::MAX)
-            }),
+            burst: burst.unwrap_or(in_a_second),
         })
     }
 }

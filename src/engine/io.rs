@@ -1,5 +1,10 @@
 //! The engine's inputs and outputs, as plain values.
 
+#![allow(
+    clippy::large_enum_variant,
+    reason = "nodes are the most frequent, and boxing them would cost an allocation for each event"
+)]
+
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -33,10 +38,6 @@ pub fn until(at: Timestamp, now: Timestamp) -> Duration {
 }
 
 #[derive(Debug)]
-#[allow(
-    clippy::large_enum_variant,
-    reason = "what a watch shows is the most frequent, and boxing it would cost an allocation for each event"
-)]
 pub enum Input {
     Seen(Seen),
     /// The answer to a request, or the error that prevented one.
@@ -52,10 +53,6 @@ pub enum Input {
 }
 
 #[derive(Debug)]
-#[allow(
-    clippy::large_enum_variant,
-    reason = "nodes are the most frequent, and boxing them would cost an allocation for each event"
-)]
 pub enum Seen {
     /// A list begins, which is asked for after this time. Objects that it has not shown when it is complete are gone.
     Init(Watch, Instant),
@@ -73,10 +70,6 @@ pub enum Seen {
 
 /// An object as decoded from the wire.
 #[derive(Debug)]
-#[allow(
-    clippy::large_enum_variant,
-    reason = "nodes are the most frequent, and boxing them would cost an allocation for each event"
-)]
 pub enum Object {
     Node(Watched<Node>),
     CsiNode(Watched<CsiNode>),

@@ -1,5 +1,5 @@
 //! The engine: it takes in watch events and answers, and returns requests. It has no client, task, clock or metrics registry of
-//! its own, and every time is a parameter, so the laboratory drives the code that runs in production; [`crate::controller`]
+//! its own, and every time is a parameter, so the simulation drives the code that runs in production; [`crate::controller`]
 //! only carries data in and out. Start at `machine`, whose [`io::Input`]s and [`io::Effect`]s are its whole interface.
 
 mod announce;
@@ -14,7 +14,7 @@ mod forecast;
 mod freshness;
 #[allow(
     missing_docs,
-    reason = "the names of inputs and effects say most, and the laboratory drives them"
+    reason = "the names of inputs and effects say most, and the simulation drives them"
 )]
 pub mod io;
 mod machine;

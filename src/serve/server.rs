@@ -96,9 +96,8 @@ struct Arriving {
 fn give_way(arriving: &mut Vec<Arriving>) {
     let number = |peer| arriving.iter().filter(|it| it.peer == peer).count();
     // Of equal ones `max_by_key` takes the last.
-    let oldest = (0..arriving.len())
-        .rev()
-        .max_by_key(|&it| number(arriving[it].peer));
+    let places = (0..arriving.len()).rev();
+    let oldest = places.max_by_key(|&it| number(arriving[it].peer));
     if let Some(oldest) = oldest {
         arriving.remove(oldest).task.abort();
     }

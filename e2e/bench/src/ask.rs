@@ -8,9 +8,9 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use nodegate_testbed::ask::{ask_json, command};
-use nodegate_testbed::process::memory_of;
-use nodegate_testbed::{Cluster, Controller, Options};
+use testkit::nodegate::ask::{ask_json, command};
+use testkit::nodegate::process::memory_of;
+use testkit::nodegate::{Cluster, Controller, Options};
 use tokio::process::Command;
 use tokio::time::{Instant, sleep, timeout};
 

@@ -12,7 +12,7 @@ use crate::measure::Latencies;
 use crate::results::Limit;
 use crate::run::{Bench, Changed, Seen};
 use crate::world::{self, Gate, Member, NAMESPACE};
-use nodegate_testbed::changes::delete_pod;
+use testkit::nodegate::changes::delete_pod;
 
 /// How long the first critical pod of a joining node takes to become Ready, and each further one.
 const PODS_READY_AFTER: Duration = Duration::from_millis(150);

@@ -11,7 +11,7 @@ use crate::load;
 use crate::plan::Phase;
 use crate::run::{Bench, Seen};
 use crate::world::{Gate, Member};
-use nodegate_testbed::fixtures::rules;
+use testkit::nodegate::fixtures::rules;
 
 /// How often to check whether a rule is gone.
 const POLL: Duration = Duration::from_millis(10);

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use anyhow::Result;
-use nodegate_testbed::audit::GrowingLog;
 use serde::Deserialize;
+use testkit::nodegate::audit::GrowingLog;
 
 /// The number of requests by verb and resource, such as `patch nodes/status`; failed ones with their status code, such as
 /// `patch nodes -> 422`.

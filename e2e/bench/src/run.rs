@@ -18,11 +18,11 @@ use crate::results::{Outcome, Run};
 use crate::subject::{Recipe, Subject, Usage, cpu_of};
 use crate::view::View;
 use crate::world::{Gate, World};
-use nodegate_testbed::Cluster;
-use nodegate_testbed::Options;
-use nodegate_testbed::fixtures::rules;
-use nodegate_testbed::install::{CONTROLLER, NAMESPACE, SERVICE_ACCOUNT};
-use nodegate_testbed::sights;
+use testkit::nodegate::Cluster;
+use testkit::nodegate::Options;
+use testkit::nodegate::fixtures::rules;
+use testkit::nodegate::install::{CONTROLLER, NAMESPACE, SERVICE_ACCOUNT};
+use testkit::nodegate::state;
 
 /// The controller is quiet after this long without a write: longer than it may delay a rule's status.
 const QUIET: Duration = Duration::from_secs(2);
@@ -381,8 +381,8 @@ impl Bench<'_> {
             .iter()
             .filter(|node| {
                 let expected = usize::from(should_have(&node.name_any()));
-                sights::count_taints(node, gate.key()) != expected
-                    || sights::count_taints(node, "node.kubernetes.io/not-ready") != 1
+                state::count_taints(node, gate.key()) != expected
+                    || state::count_taints(node, "node.kubernetes.io/not-ready") != 1
             })
             .map(ResourceExt::name_any)
             .collect();

@@ -8,10 +8,10 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 
-use nodegate_testbed::Cluster;
-use nodegate_testbed::controller;
-use nodegate_testbed::install::{NAMESPACE, SERVICE_ACCOUNT};
-use nodegate_testbed::process::Process;
+use testkit::nodegate::Cluster;
+use testkit::nodegate::controller;
+use testkit::nodegate::install::{NAMESPACE, SERVICE_ACCOUNT};
+use testkit::nodegate::process::Process;
 
 /// How long it may take to stop.
 const SHUTDOWN: Duration = Duration::from_secs(20);

@@ -9,7 +9,7 @@ use kube::api::PostParams;
 use kube::{Api, Client, ResourceExt};
 
 use crate::load::{self, AT_ONCE};
-use nodegate_testbed::fixtures::{RuleBuilder, daemon_set, node, pod, rule};
+use testkit::nodegate::fixtures::{RuleBuilder, daemon_set, node, pod, rule};
 
 /// The condition that the agent's rule waits for.
 pub(crate) const AGENT_READY: &str = "bench.nodegate.dev/AgentReady";

@@ -124,8 +124,8 @@ fn all_is_released_and_runs(history: &History) -> Result<String> {
 mod tests {
     use super::*;
     use crate::manifests::{PODS_PER_NODE, TAINTS};
-    use nodegate_testbed::fixtures;
     use serde_json::json;
+    use testkit::nodegate::fixtures;
 
     fn at(revision: u64) -> Moment {
         let at = Instant::now();

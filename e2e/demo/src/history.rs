@@ -11,8 +11,8 @@ use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::runtime::WatchStreamExt;
 use kube::runtime::watcher::{Config, Event, watcher};
 use kube::{Api, Client, Resource, ResourceExt};
-use nodegate_testbed::sights::{count_taints, is_ready};
 use serde::de::DeserializeOwned;
+use testkit::nodegate::state::{count_taints, is_ready};
 
 use crate::manifests::{TAINTS, WORKLOADS};
 

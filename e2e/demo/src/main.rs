@@ -19,7 +19,9 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use clap::Parser;
-use nodegate_testbed::{Cluster, Controller, ControllerManager, Options, has_failed, note_failure};
+use testkit::nodegate::{
+    Cluster, Controller, ControllerManager, Options, has_failed, note_failure,
+};
 use tokio::signal::unix::{SignalKind, signal};
 
 /// The interval of the kubelets' heartbeats. The node lifecycle controller runs, with a grace period of 40 s.

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
-use nodegate_testbed::{Cluster, ask};
 use terminal_size::{Height, terminal_size};
+use testkit::nodegate::{Cluster, ask};
 use tokio::process::{Child, Command};
 
 /// How long a viewer takes to read some lines.

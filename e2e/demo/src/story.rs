@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use futures::future::try_join_all;
 use kube::{Client, ResourceExt};
-use nodegate_testbed::changes::set_pod_ready;
-use nodegate_testbed::fixtures::{self, set_csi_drivers};
-use nodegate_testbed::{Cluster, eventually_eq, sights};
+use testkit::nodegate::changes::set_pod_ready;
+use testkit::nodegate::fixtures::{self, set_csi_drivers};
+use testkit::nodegate::{Cluster, eventually_eq, state};
 
 use crate::checks::{Broken, check};
 use crate::history::{History, Moment, node_of, record};
@@ -141,7 +141,7 @@ impl Story<'_> {
              Another workload of {PODS} pods comes."
         );
         self.screen.follow_status().await?;
-        let cni_pod = sights::running_pod(self.client, &node, CNI).await?;
+        let cni_pod = state::running_pod(self.client, &node, CNI).await?;
         let broke_at = Instant::now();
         set_pod_ready(self.client, "kube-system", &cni_pod, false).await?;
         self.until("released nodes", NODES - 1, History::released)

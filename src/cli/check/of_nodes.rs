@@ -12,7 +12,7 @@ use crate::finding::{Check, Finding, Severity};
 use crate::object::ObjectKey;
 use crate::object::karpenter::NODE_POOL_LABEL;
 use crate::rule::{CompiledSpec, Rule};
-use crate::selector::{Operator, Requirement, overlap};
+use crate::selector::{Requirement, overlap};
 use crate::text::counted;
 
 /// The prefix of taint keys that Cluster Autoscaler knows without configuration.

@@ -1,6 +1,6 @@
 //! Tests of the engine as a whole: watch events and answers go in; requests, Events and counts come out.
 //!
-//! The laboratory tests the safety of nodes under any failure. These tests cover what it has no law for: Events and counts,
+//! The simulation tests the safety of nodes under any failure. These tests cover what it has no law for: Events and counts,
 //! statuses of rules, and the order of writes.
 
 mod bounds;

@@ -1,0 +1,306 @@
+//! Both servers, and the comparison of their answers and events.
+
+use std::collections::{BTreeMap, HashMap};
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail, ensure};
+use jiff::Timestamp;
+use nodegate_simulation::{Event, Key, Kind, Selector, Server};
+use serde_json::{Value, json};
+use testkit::nodegate::Cluster;
+
+use crate::outcome::{Outcome, comparable};
+use crate::random;
+use crate::real::{Real, Watch};
+use crate::step::{Sight, Slot, Step, selector};
+
+/// How long a watch may take to show a change.
+const SOON: Duration = Duration::from_secs(10);
+
+/// A permanent watch: its kind, labels and fields, and an object that marks the end of a sequence.
+type Watched = (Kind, &'static str, &'static str, fn() -> Value);
+
+#[rustfmt::skip]
+const WATCHES: [Watched; 13] = [
+    (Kind::Node, "", "", || json!({})),
+    (Kind::Node, "pool=a", "", || labelled("a")),
+    (Kind::Node, "pool in (a,b)", "", || labelled("b")),
+    (Kind::Node, "!pool", "", || json!({})),
+    (Kind::Pod, "", "", || random::pod(None)),
+    (Kind::Pod, "", "spec.nodeName=w1", || random::pod(Some("w1"))),
+    (Kind::Pod, "pool!=a", "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed", || random::pod(Some("w2"))),
+    (Kind::DaemonSet, "", "", random::daemon_set),
+    (Kind::CsiNode, "", "", || json!({"spec": {"drivers": []}})),
+    (Kind::ResourceSlice, "", "spec.driver=gpu.example.com", random::resource_slice),
+    (Kind::NodeReadinessRule, "", "", random::rule),
+    (Kind::NodeClaim, "", "", random::claim),
+    (Kind::NodePool, "", "", random::pool),
+];
+
+fn labelled(pool: &str) -> Value {
+    json!({"metadata": {"labels": {"pool": pool}}})
+}
+
+pub(crate) struct Pair {
+    _cluster: Cluster,
+    real: Real,
+    watches: Vec<Watch>,
+    sequences: u32,
+    requests: u32,
+    events: usize,
+    codes: BTreeMap<u16, u32>,
+}
+
+/// One sequence on both.
+struct Run<'a> {
+    pair: &'a mut Pair,
+    prefix: String,
+    model: Server,
+    of_model: Sight,
+    of_real: Sight,
+    twins: Twins,
+}
+
+impl Pair {
+    pub(crate) async fn new(cluster: Cluster) -> Result<Self> {
+        let real = Real::new(&cluster).await?;
+        let mut watches = Vec::new();
+        for (kind, labels, fields, _) in WATCHES {
+            let since = real.revision(kind).await?;
+            watches.push(real.watch(kind, labels, fields, &since, 600).await?);
+        }
+        Ok(Self {
+            _cluster: cluster,
+            real,
+            watches,
+            sequences: 0,
+            requests: 0,
+            events: 0,
+            codes: BTreeMap::new(),
+        })
+    }
+
+    pub(crate) fn summary(&self) -> String {
+        format!(
+            "{} sequences, {} requests by code {:?}, {} events",
+            self.sequences, self.requests, self.codes, self.events
+        )
+    }
+
+    /// Runs a sequence on both, and fails where they differ.
+    pub(crate) async fn run(&mut self, steps: &[Step]) -> Result<()> {
+        self.sequences += 1;
+        let prefix = format!("s{}", self.sequences);
+        let mut run = Run {
+            model: Server::new(u64::from(self.sequences)),
+            of_model: Sight::new(&prefix),
+            of_real: Sight::new(&prefix),
+            twins: Twins::default(),
+            prefix,
+            pair: self,
+        };
+        let mut compared = Ok(());
+        for (number, step) in steps.iter().enumerate() {
+            compared = run
+                .step(step)
+                .await
+                .with_context(|| format!("step {number}, {step:?}"));
+            if compared.is_err() {
+                break;
+            }
+        }
+        // Even after an error: the next sequence must not receive these events.
+        let events = run.events().await;
+        compared.and(events)
+    }
+}
+
+impl Run<'_> {
+    async fn step(&mut self, step: &Step) -> Result<()> {
+        let request = self.of_model.request(step);
+        let model = Outcome::of_model(self.model.answer(&request, Timestamp::UNIX_EPOCH));
+        let real = if let Step::List(kind, namespace, labels, fields) = step {
+            let fields = fields.replace("<prefix>", &self.prefix);
+            self.pair
+                .real
+                .list(*kind, *namespace, labels, &fields)
+                .await?
+        } else {
+            self.pair.real.answer(&self.of_real.request(step)).await?
+        };
+        self.pair.requests += 1;
+        *self.pair.codes.entry(real.code).or_default() += 1;
+        let is_said = !real.reason.is_empty();
+        let same = |outcome: &Outcome| {
+            let reason = outcome.reason.clone();
+            (
+                outcome.code,
+                is_said.then_some(reason),
+                outcome.names_fields,
+            )
+        };
+        ensure!(
+            same(&model) == same(&real),
+            "the model says {:?} ({}), the API server {:?} ({})",
+            same(&model),
+            model.message,
+            same(&real),
+            real.message
+        );
+        match step {
+            Step::List(kind, ..) => {
+                let mine = |item: &Value| is_of(&self.prefix, item);
+                let items = real.items.unwrap_or_default();
+                let items: Vec<Value> = items.into_iter().filter(mine).collect();
+                self.compare_all(*kind, &model.items.unwrap_or_default(), &items)
+            }
+            _ => match (step.slot(), model.object, real.object) {
+                (Some(slot), Some(model), Some(real)) => {
+                    self.of_model.note(slot, &model);
+                    self.of_real.note(slot, &real);
+                    self.compare(slot.0, &model, &real)
+                }
+                (_, Some(_), None) => bail!("the API server shows no object"),
+                // The API server's answers about deleted objects vary.
+                _ => Ok(()),
+            },
+        }
+    }
+
+    fn compare_all(&mut self, kind: Kind, model: &[Value], real: &[Value]) -> Result<()> {
+        let names = |items: &[Value]| -> Vec<Value> {
+            let name = |item: &Value| item["metadata"]["name"].clone();
+            items.iter().map(name).collect()
+        };
+        ensure!(
+            names(model) == names(real),
+            "the model lists {:?}, the API server {:?}",
+            names(model),
+            names(real)
+        );
+        for (model, real) in model.iter().zip(real) {
+            self.compare(kind, model, real)?;
+        }
+        Ok(())
+    }
+
+    fn compare(&mut self, kind: Kind, model: &Value, real: &Value) -> Result<()> {
+        let (ours, theirs) = (comparable(kind, model), comparable(kind, real));
+        ensure!(
+            ours == theirs,
+            "the model shows\n  {ours}\nthe API server\n  {theirs}"
+        );
+        self.twins.compare(&model["metadata"], &real["metadata"])
+    }
+
+    /// Compares the events of the watches, up to the object that marks the end of the sequence.
+    async fn events(&mut self) -> Result<()> {
+        for (number, (kind, _, _, object)) in (10..).zip(WATCHES) {
+            let end = Step::Create(Slot(kind, number), object());
+            let outcome = self.pair.real.answer(&self.of_real.request(&end)).await?;
+            ensure!(outcome.code == 201, "the end: {}", outcome.message);
+        }
+        let mut result = Ok(());
+        for (number, (kind, labels, fields, _)) in (10..).zip(WATCHES) {
+            let end = self.of_real.key(Slot(kind, number));
+            let seen = tokio::time::timeout(SOON, self.seen(usize::from(number) - 10, &end))
+                .await
+                .context("a watch that shows nothing")??;
+            let selector = selector(labels, fields);
+            let compared = self
+                .compare_events(kind, &selector, &seen)
+                .with_context(|| format!("a watch of {kind:?} {labels} {fields}"));
+            result = result.and(compared);
+        }
+        result
+    }
+
+    /// The events of this sequence in one watch.
+    async fn seen(&mut self, watch: usize, end: &Key) -> Result<Vec<Value>> {
+        let mut seen = Vec::new();
+        loop {
+            let event = self.pair.watches[watch].next().await?;
+            let event = event.context("a watch has ended")?;
+            let name = &event["object"]["metadata"]["name"];
+            if *name == *end.name {
+                return Ok(seen);
+            }
+            let number = name.as_str().and_then(|name| name.rsplit_once('-'));
+            let is_end = number.is_some_and(|(_, number)| number.len() > 1);
+            if event["type"] != "BOOKMARK" && !is_end {
+                seen.push(event);
+            }
+        }
+    }
+
+    fn compare_events(&mut self, kind: Kind, selector: &Selector, seen: &[Value]) -> Result<()> {
+        let shown = self.model.events(kind, None, selector, 1)?;
+        self.pair.events += seen.len();
+        let ours: Vec<String> = shown.iter().map(line).collect();
+        let theirs: Vec<String> = seen
+            .iter()
+            .map(|event| {
+                let name = event["object"]["metadata"]["name"].as_str();
+                let event_type = event["type"].as_str();
+                format!(
+                    "{} {}",
+                    event_type.unwrap_or_default(),
+                    name.unwrap_or_default()
+                )
+            })
+            .collect();
+        ensure!(
+            ours == theirs,
+            "the model shows {ours:?}, the API server {theirs:?}"
+        );
+        for (event, seen) in shown.iter().zip(seen) {
+            self.compare(kind, &event.object, &seen["object"])
+                .with_context(|| line(event))?;
+        }
+        Ok(())
+    }
+}
+
+fn line(event: &Event) -> String {
+    let name = event.object["metadata"]["name"].as_str();
+    format!("{} {}", event.event_type.name(), name.unwrap_or_default())
+}
+
+fn is_of(prefix: &str, object: &Value) -> bool {
+    let name = object["metadata"]["name"].as_str().unwrap_or_default();
+    name.rsplit_once('-').is_some_and(|(it, _)| it == prefix)
+}
+
+/// Maps UIDs and revisions of one server to those of the other.
+#[derive(Debug, Default)]
+struct Twins {
+    uids: HashMap<String, String>,
+    revisions: BTreeMap<u64, u64>,
+}
+
+impl Twins {
+    fn compare(&mut self, model: &Value, real: &Value) -> Result<()> {
+        let text = |metadata: &Value, field: &str| metadata[field].as_str().map(str::to_owned);
+        let uid = |metadata| text(metadata, "uid").context("no UID");
+        let known = self.uids.entry(uid(model)?).or_insert(uid(real)?).clone();
+        ensure!(known == uid(real)?, "another object for the API server");
+
+        let revision = |metadata| -> Result<u64> {
+            let version = text(metadata, "resourceVersion").context("no revision")?;
+            Ok(version.parse()?)
+        };
+        let (ours, theirs) = (revision(model)?, revision(real)?);
+        let earlier = self.revisions.range(..ours).next_back();
+        let later = self.revisions.range(ours + 1..).next();
+        let known = self.revisions.get(&ours);
+        ensure!(
+            known.is_none_or(|known| *known == theirs)
+                && earlier.is_none_or(|(_, earlier)| *earlier < theirs)
+                && later.is_none_or(|(_, later)| *later > theirs),
+            "the model's revision {ours} is not the API server's {theirs}: {:?}",
+            self.revisions
+        );
+        self.revisions.insert(ours, theirs);
+        Ok(())
+    }
+}

@@ -1,0 +1,231 @@
+//! The protections that can be taken out, as in `docs/testing.md`.
+
+/// A protection of the engine.
+pub(crate) struct Protection {
+    /// The bug that is there once it is taken out.
+    pub(crate) bug: &'static str,
+    /// The law that breaks then.
+    pub(crate) law: &'static str,
+    /// The scenario in which it does.
+    pub(crate) scenario: &'static str,
+    pub(crate) edits: &'static [Edit],
+}
+
+/// How it is taken out: a file, what is there exactly once (lines may be broken elsewhere), and what to put there.
+///
+/// What is put there is an expression in place of another one; or everything, with `TAKEN_OUT` where it is decided.
+pub(crate) type Edit = (&'static str, &'static str, &'static str);
+
+const GATING: &str = "every gating is justified";
+const REMOVAL: &str = "every removal is justified";
+const BOOTSTRAP: &str = "a completed bootstrap is never gated again";
+const END: &str = "at the end everything is as the rules say";
+const OTHERS: &str = "what is others' stays as it is";
+const GUARD: &str = "a guarded rule gates no more nodes than its rates allow";
+const FIRST: &str = "a rule that comes into force gates no more nodes in use than its limit";
+const DELETION: &str = "a deleted rule goes when its nodes are clean";
+const CLAIMS: &str = "no claim of a node is deleted that was ever released";
+const VAIN: &str = "what does not help is not repeated for ever";
+const WRITES: &str = "writes are bounded";
+const WORKLOAD: &str = "a joining node runs no workload";
+const LEADER: &str = "only a leader writes, and one thing at a time";
+
+const fn without(
+    bug: &'static str,
+    law: &'static str,
+    scenario: &'static str,
+    edits: &'static [Edit],
+) -> Protection {
+    Protection {
+        bug,
+        law,
+        scenario,
+        edits,
+    }
+}
+
+#[rustfmt::skip]
+pub(crate) const PROTECTIONS: &[Protection] = &[
+    without("no evidence is ever stale", GATING, "rule-deleted", &[
+        ("src/engine/freshness.rs", "now.saturating_duration_since(as_of) > MAX_AGE || required.is_some_and(|required| as_of < required)",
+            "false"),
+    ]),
+    without("any version proves that a view is current", GATING, "heartbeat", &[
+        ("src/engine/freshness.rs", "*version <= self.shown", "true"),
+    ]),
+    without("DaemonSets that are not listed yet count as absent", GATING, "named", &[
+        ("src/plan/state.rs", "self.named(it).is_some_and(|named| !named.is_seen)", "false"),
+        ("src/condition/facts.rs", "if !named.is_seen {", "if !named.is_seen && !TAKEN_OUT {"),
+    ]),
+    without("a process that stood still trusts its view", GATING, "several-conditions", &[
+        ("src/engine/clock.rs", "waited > STALL || was_set", "false"),
+    ]),
+    without("a clock that is set goes unnoticed", GATING, "several-conditions", &[
+        ("src/engine/clock.rs", "step.abs() > STEP", "false"),
+    ]),
+    without("grace periods are ignored", GATING, "long-patience", &[
+        ("src/plan/patience.rs", "Some(until) if now < until =>", "Some(until) if now < until && !TAKEN_OUT =>"),
+    ]),
+    without("fields that another definition dropped count as never set", GATING, "pruned", &[
+        ("src/rule/compile.rs", "pruned || ours.is_some_and(|ours| ours.suspend)", "ours.is_some_and(|ours| ours.suspend)"),
+    ]),
+    without("`allOf` means `anyOf`", REMOVAL, "several-conditions", &[
+        ("src/plan/outcome.rs", "findings.iter().all(ConditionOutcome::is_met)", "findings.iter().any(ConditionOutcome::is_met)"),
+    ]),
+    without("silent reporters are believed", REMOVAL, "heartbeat", &[
+        ("src/condition/trust.rs", "observations.is_unproven(kind, &(oldest..=newest))", "false"),
+    ]),
+    without("a condition's earlier heartbeats are ignored", REMOVAL, "late-heartbeat", &[
+        ("src/condition/observations.rs", "let last_write = last_write(node, kind)",
+            "let last_write = if TAKEN_OUT { None } else { last_write(node, kind) }"),
+    ]),
+    without("a DaemonSet without a pod counts as scheduled", REMOVAL, "room-first", &[
+        ("src/condition/daemon_sets.rs", "None => missing.push(&daemon_set.key),",
+            "None => if !TAKEN_OUT { missing.push(&daemon_set.key) },"),
+    ]),
+    without("a pod counts as scheduled only once it is Ready", END, "room-first", &[
+        ("src/condition/daemon_sets.rs", "as_ready && best.1 != PodEvidence::Ready", "best.1 != PodEvidence::Ready"),
+    ]),
+    without("`minReadySeconds` is ignored", REMOVAL, "available", &[
+        ("src/condition/pods.rs", "seconds > 0 && facts.now < until", "false"),
+    ]),
+    without("a pod older than its Node counts as Ready", REMOVAL, "re-registration-late-pods", &[
+        ("src/condition/pods.rs", "since < *created", "false"),
+    ]),
+    without("an earlier node's `CSINode` counts", REMOVAL, "re-registration-csi", &[
+        ("src/condition/csi.rs", "csi_node.is_of(&node.uid)", "true"),
+    ]),
+    without("conditions from before a reboot count", REMOVAL, "regate", &[
+        ("src/condition/trust.rs", "!observations.is_written_in_this_boot(kind)", "false"),
+    ]),
+    without("the controller's clock dates a reboot", REMOVAL, "regate-components", &[
+        ("src/condition/observations.rs", "boot.older.max(wrote)", "boot.older"),
+    ]),
+    without("pods from before a reboot count as Ready", REMOVAL, "regate-late-pods", &[
+        ("src/condition/pods.rs", "facts.trust.distrusts_until(OLD_PODS, facts.now)", "None"),
+    ]),
+    without("drivers from before a reboot count as registered", REMOVAL, "regate-csi", &[
+        ("src/condition/csi.rs", "facts.observations.is_registered_in_this_boot(driver)", "true"),
+    ]),
+    without("a patch does not test the UID", REMOVAL, "re-registration-in-flight", &[
+        ("src/engine/patch.rs", "Operations::on(&node.uid)", "Operations(Vec::new())"),
+    ]),
+    without("a successor of a deleted rule is ignored", REMOVAL, "succession", &[
+        ("src/plan/clean_up.rs", "self.has_pending_successor(key, effect)", "false"),
+    ]),
+    without("an earlier rule without its finalizer is ignored", REMOVAL, "conflict", &[
+        ("src/plan/taint.rs", "self.has_pending_governor(rule, spec)", "false"),
+    ]),
+    without("labels that come late are taken for there from the start", REMOVAL, "introduced", &[
+        ("src/plan/taint.rs", "!self.node.is_introduced()", "false"),
+    ]),
+    without("a taint that stays excuses a named DaemonSet", REMOVAL, "staying-taints", &[
+        ("src/condition/daemon_sets.rs", "placement == Placement::NotMeant", "placement != Placement::Meant"),
+    ]),
+    without("temporary taints count as permanent", REMOVAL, "passing-taints", &[
+        ("src/condition/placement.rs", "self.configured.iter().any(fits)", "false"),
+    ]),
+    without("a DaemonSet with a live pod is not waited for", REMOVAL, "live-pod", &[
+        ("src/condition/placement.rs", "is_pod()", "false"),
+    ]),
+    without("a forged deadline is believed", REMOVAL, "release-forged", &[
+        ("src/plan/deadlines.rs", "repair.action == RepairAction::Release", "false"),
+    ]),
+    without("a late node in maintenance is released", REMOVAL, "release-maintenance", &[
+        ("src/repair/verdict.rs", "if node.is_in_maintenance() =>", "if node.is_in_maintenance() && !TAKEN_OUT =>"),
+    ]),
+    without("recorded completions are ignored", BOOTSTRAP, "adoption", &[
+        ("src/rule/ownership.rs", "matches!(self, Self::Done | Self::Unstamped)", "false"),
+    ]),
+    without("a completion counts for every boot", END, "regate", &[
+        ("src/rule/ownership.rs", "*value.boot_id != *node.boot_id && !value.boot_id.is_empty()", "false"),
+    ]),
+    without("a completion outlasts a maintenance", END, "regate-maintenance", &[
+        ("src/rule/ownership.rs", "value.maintenance && !is_in_maintenance", "false"),
+    ]),
+    without("a maintenance is not recorded", END, "regate-maintenance", &[
+        ("src/rule/ownership.rs", "spec.ours.regate_on.contains(&RegateOn::Maintenance) && node.is_in_maintenance()", "false"),
+    ]),
+    without("a patch does not test the taints", OTHERS, "foreign-writer", &[
+        ("src/engine/patch.rs", r#"operations.replace_list(&["spec", "taints"], &node.taints, &taints)"#,
+            r#"operations.add(&["spec", "taints"], json!(taints))"#),
+    ]),
+    without("a taint's effect is ignored", OTHERS, "another-effect", &[
+        ("src/object/taint.rs", "self.key == key && self.effect == effect.as_str()", "self.key == key"),
+    ]),
+    without("an annotation of an unknown rule is believed", OTHERS, "forged", &[
+        ("src/plan/clean_up.rs", "set.remembers(owner) || is_ours()", "true"),
+    ]),
+    without("a node that another controller tainted counts as joining", GUARD, "gated-by-another", &[
+        ("src/plan/patience.rs",
+            "if self.tainted && !self.owners.is_empty() {",
+            "if TAKEN_OUT && self.tainted && self.owners.is_empty() { return true; }
+             if self.tainted && !self.owners.is_empty() {"),
+    ]),
+    without("a node without a history counts as joining", GUARD, "zone-outage", &[
+        ("src/plan/patience.rs", "None => is_new(self.joined, now)", "None => TAKEN_OUT || is_new(self.joined, now)"),
+    ]),
+    without("a disruption limit's bucket is always full", GUARD, "zone-outage", &[
+        ("src/guard/grants.rs", "self.tokens.take();", "if !TAKEN_OUT { self.tokens.take(); }"),
+    ]),
+    without("a zone without a ready node is gated further", GUARD, "bad-version", &[
+        ("src/guard/grants.rs", "!zones.is_empty() && zones.values().all(|tally| tally.met == 0)", "false"),
+    ]),
+    without("a small zone that is mostly unready is gated further", GUARD, "partial-outage", &[
+        ("src/guard/limits.rs", "ZoneState::PartialDisruption => 0.0,",
+            "ZoneState::PartialDisruption => if TAKEN_OUT { self.eviction_rate } else { 0.0 },"),
+    ]),
+    without("a node in maintenance counts as unmet, and is gated", GUARD, "maintenance", &[
+        ("src/engine/rules/gating.rs", "*member == Member::Met || !node.is_in_maintenance()", "true"),
+    ]),
+    without("`maxFirstGated` is ignored", FIRST, "first-blow", &[
+        ("src/engine/rules/first_gating.rs", "would_gate.exceeds(limit)", "would_gate.exceeds(limit) && !TAKEN_OUT"),
+    ]),
+    without("a rule that is held back is never evaluated again", FIRST, "first-blow", &[
+        ("src/engine/rules/first_gating.rs", "if let Self::Open(open) = self {", "if let Self::Open(open) = self && !TAKEN_OUT {"),
+    ]),
+    without("a deleted rule cleans nothing up", DELETION, "rule-deleted", &[
+        ("src/engine/rules/finalizers.rs", "is_clean(work, cache, nodes)", "true"),
+    ]),
+    without("releases are forgotten", CLAIMS, "replace-none-released", &[
+        ("src/repair/verdict.rs", "rule.leaves_alone(node.created) || keys.any(|key| node.annotation(key).is_some())", "false"),
+    ]),
+    without("repairs that did not help are repeated", VAIN, "replace-in-vain", &[
+        ("src/repair/setback.rs", "!self.is_about(condition, pool) || missed == 0",
+            "!self.is_about(condition, pool) || missed == 0 || TAKEN_OUT"),
+    ]),
+    without("a zone in which every joining node is late is repaired", CLAIMS, "replace-zone", &[
+        ("src/repair/health.rs", "joining == late && *late > FEW", "joining == late && *late > FEW && !TAKEN_OUT"),
+    ]),
+    without("many late nodes are repaired", CLAIMS, "replace-blocked", &[
+        ("src/repair/verdict.rs", "count.exceeds(limit)", "false"),
+    ]),
+    without("a change that is undone is repeated at once", WRITES, "undone", &[
+        ("src/engine/attempt.rs", "self.repeats >= TOLERATED", "false"),
+    ]),
+    without("a refused write is repeated at once", WRITES, "re-registration-components", &[
+        ("src/engine/attempt.rs", "self.backoff.failed(pauses, now);", "if !TAKEN_OUT { self.backoff.failed(pauses, now); }"),
+    ]),
+    without("refused Events slow all writes", WORKLOAD, "bootstrap", &[
+        ("src/engine/pacer/mod.rs",
+            "let of_class = self.limit(class).not_before(now);",
+            "let of_class = if TAKEN_OUT {
+                self.limits.iter().filter_map(|it| it.not_before(now)).max()
+            } else {
+                self.limit(class).not_before(now)
+            };"),
+    ]),
+    without("writes under way are ignored", LEADER, "bootstrap", &[
+        ("src/engine/machine.rs", "if work.write.is_under_way() {", "if work.write.is_under_way() && !TAKEN_OUT {"),
+    ]),
+    without("an order to stop is ignored", LEADER, "rolling-update", &[
+        ("src/engine/machine.rs", "self.is_stopping = true;", "self.is_stopping = !TAKEN_OUT;"),
+    ]),
+    without("a lost lease is ignored", LEADER, "busy-leader", &[
+        ("src/engine/election.rs", "Renewal::Taken => return Err(Loss::Taken),",
+            "Renewal::Taken => if !TAKEN_OUT { return Err(Loss::Taken) },"),
+    ]),
+    without("a lease never runs out", LEADER, "busy-leader", &[
+        ("src/engine/election.rs", "self.renewed + RENEW_DEADLINE", "self.renewed + RENEW_DEADLINE * 1000"),
+    ]),
+];

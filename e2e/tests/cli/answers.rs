@@ -1,0 +1,369 @@
+//! The output of the commands. That it agrees with the controller is checked as the last test ends.
+
+use std::os::unix::fs::PermissionsExt;
+use std::process::Stdio;
+
+use anyhow::{Result, ensure};
+use nodegate_tests::rules;
+use nodegate_tests::versions::is_since;
+use serde_json::{Value, json};
+use testkit::nodegate::ask::{ask, ask_json, command};
+use testkit::nodegate::fixtures;
+
+use crate::golden::{hold, normal};
+use crate::world::{HELD, TURN, World, world};
+
+/// A rule that gates the node that is not held.
+const RULES: &str = include_str!("gpu.yaml");
+
+/// Well-known `DaemonSet`s that match no node here, and a rule that waits for one that cannot start.
+const PROGRAMS: &str = "
+apiVersion: v1
+kind: Namespace
+metadata: {name: gpu-operator}
+---
+apiVersion: apps/v1
+kind: DaemonSet
+metadata: {name: cilium, namespace: kube-system}
+spec:
+  selector: {matchLabels: {app: cilium}}
+  template:
+    metadata: {labels: {app: cilium}}
+    spec:
+      nodeSelector: {there: 'no'}
+      tolerations: [{operator: Exists}]
+      containers: [{name: agent, image: quay.io/cilium/cilium:v1.18.0}]
+---
+apiVersion: apps/v1
+kind: DaemonSet
+metadata: {name: kube-proxy, namespace: kube-system, labels: {node.gardener.cloud/critical-component: 'true'}}
+spec:
+  selector: {matchLabels: {app: kube-proxy}}
+  template:
+    metadata: {labels: {app: kube-proxy}}
+    spec:
+      nodeSelector: {there: 'no'}
+      tolerations: [{operator: Exists}]
+      containers: [{name: proxy, image: registry.k8s.io/kube-proxy:v1.36.0}]
+---
+apiVersion: apps/v1
+kind: DaemonSet
+metadata: {name: ebs-csi-node, namespace: kube-system}
+spec:
+  selector: {matchLabels: {app: ebs-csi-node}}
+  template:
+    metadata: {labels: {app: ebs-csi-node}}
+    spec:
+      nodeSelector: {there: 'no'}
+      containers:
+      - {name: plugin, image: 'public.ecr.aws/ebs-csi-driver/aws-ebs-csi-driver:v1.50.0'}
+      - {name: registrar, image: 'registry.k8s.io/sig-storage/csi-node-driver-registrar:v2.15.0'}
+---
+apiVersion: storage.k8s.io/v1
+kind: CSIDriver
+metadata: {name: ebs.csi.aws.com}
+spec: {attachRequired: true}
+---
+apiVersion: apps/v1
+kind: DaemonSet
+metadata: {name: nvidia-device-plugin-daemonset, namespace: gpu-operator}
+spec:
+  selector: {matchLabels: {app: nvidia-device-plugin-daemonset}}
+  template:
+    metadata: {labels: {app: nvidia-device-plugin-daemonset}}
+    spec:
+      nodeSelector: {nvidia.com/gpu.deploy.device-plugin: 'true'}
+      containers: [{name: plugin, image: 'nvcr.io/nvidia/k8s-device-plugin:v0.17.4'}]
+---
+apiVersion: apps/v1
+kind: DaemonSet
+metadata: {name: istio-cni, namespace: kube-system}
+spec:
+  selector: {matchLabels: {app: istio-cni}}
+  template:
+    metadata: {labels: {app: istio-cni}}
+    spec:
+      nodeSelector: {there: 'no'}
+      containers: [{name: agent, image: example.com/mesh-agent}]
+---
+apiVersion: readiness.node.x-k8s.io/v1alpha1
+kind: NodeReadinessRule
+metadata: {name: mesh}
+spec:
+  enforcementMode: bootstrap-only
+  conditions: [{type: daemonset.nodegate.dev/kube-system.istio-cni, requiredStatus: 'True'}]
+  taint: {key: readiness.k8s.io/mesh, effect: NoSchedule}
+  nodeSelector: {matchLabels: {there: 'no'}}
+";
+
+async fn leader(world: &World) -> Result<String> {
+    let status = ask_json(&world.cluster.kubeconfig(), &["status"]).await?;
+    let holder = status["leader"]["holder"].as_str().unwrap_or_default();
+    Ok(holder.split('_').next().unwrap_or_default().to_owned())
+}
+
+#[tokio::test]
+async fn what_the_documentation_shows_is_what_is_printed() -> Result<()> {
+    let world = world().await?;
+    let _turn = TURN.lock().await;
+    let leader = leader(world).await?;
+    let gpu = std::env::temp_dir().join(format!("gpu-{}.yaml", std::process::id()));
+    std::fs::write(&gpu, RULES)?;
+    let gpu = gpu.to_string_lossy().into_owned();
+    let client = world.cluster.client().await?;
+    let is_new = is_since(&client, 36, "the page about check").await?;
+    let held = format!("node/{HELD}");
+    let page = "kubectl.md";
+    for (page, name, arguments, code) in [
+        (page, "explain-node", vec!["explain", &held], 0),
+        (page, "explain-rule", vec!["explain", "rule/network"], 0),
+        (
+            page,
+            "explain-pod",
+            vec!["explain", "pod/shop", "-n", "default"],
+            0,
+        ),
+        (page, "status", vec!["status"], 0),
+        (page, "preview", vec!["preview", "-f", &gpu], 2),
+        ("kubectl/check.md", "check", vec!["check"], 0),
+    ] {
+        let said = ask(&world.cluster.kubeconfig(), &arguments).await?;
+        ensure!(said.code == code, "{arguments:?}: {said:?}");
+        // Older versions cannot check that nodes are gated at creation.
+        if name == "check" && !is_new {
+            continue;
+        }
+        hold(world, &leader, page, name, &said.out)?;
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn what_the_documentation_shows_of_findings_and_suggestions_is_what_is_printed() -> Result<()>
+{
+    let world = world().await?;
+    let _turn = TURN.lock().await;
+    let leader = leader(world).await?;
+    world.cluster.apply(PROGRAMS).await?;
+    for (page, name, arguments, code) in [
+        ("kubectl/check.md", "check-findings", vec!["check"], 2),
+        ("kubectl.md", "suggest", vec!["suggest"], 0),
+    ] {
+        let said = ask(&world.cluster.kubeconfig(), &arguments).await?;
+        ensure!(said.code == code, "{arguments:?}: {said:?}");
+        // What is well is on the page already.
+        let lines = said.out.lines().filter(|line| !line.starts_with("ok  "));
+        let out: String = lines.flat_map(|line| [line, "\n"]).collect();
+        hold(world, &leader, page, name, &out)?;
+    }
+    for arguments in [&["suggest"][..], &["suggest", "-o", "yaml"]] {
+        let said = ask(&world.cluster.kubeconfig(), arguments).await?;
+        let file = std::env::temp_dir().join(format!("suggested-{}.yaml", std::process::id()));
+        std::fs::write(&file, &said.out)?;
+        let name = file.to_string_lossy().into_owned();
+        let apply = ["apply", "--dry-run=server", "-f", &name];
+        let applied = world.cluster.kubectl(&apply).await?;
+        std::fs::remove_file(&file)?;
+        assert_eq!(applied.lines().count(), 3, "{arguments:?}: {applied}");
+    }
+    for namespace in ["kube-system", "gpu-operator"] {
+        let delete = ["delete", "daemonsets", "--all", "-n", namespace];
+        world.cluster.kubectl(&delete).await?;
+    }
+    let client = world.cluster.client().await?;
+    rules::delete(&client, "mesh").await
+}
+
+#[tokio::test]
+async fn a_dump_answers_as_the_cluster_does() -> Result<()> {
+    let world = world().await?;
+    let _turn = TURN.lock().await;
+    let kubeconfig = world.cluster.kubeconfig();
+    let folder = std::env::temp_dir().join(format!("nodegate-dump-{}", std::process::id()));
+    let _ = std::fs::remove_dir_all(&folder);
+    let dump = folder.to_string_lossy().into_owned();
+    let said = ask(&kubeconfig, &["dump", &dump]).await?;
+    ensure!(said.code == 0, "{said:?}");
+    let held = format!("node/{HELD}");
+    for question in [
+        ["explain", held.as_str()],
+        ["explain", "rule/network"],
+        ["explain", "pod/shop"],
+    ] {
+        let live = ask(&kubeconfig, &question).await?;
+        let arguments: Vec<&str> = question.iter().copied().chain(["--from", &dump]).collect();
+        let dumped = ask(&kubeconfig, &arguments).await?;
+        assert_eq!(normal(&live.out), normal(&dumped.out));
+    }
+    let again = ask(&kubeconfig, &["dump", &dump]).await?;
+    ensure!(
+        again.code == 1 && again.err.contains("not empty"),
+        "{again:?}"
+    );
+    let about = folder.join("dump.json");
+    let text = std::fs::read_to_string(&about)?;
+    std::fs::write(&about, text.replace("\"form\": 1", "\"form\": 99"))?;
+    let other = ask(&kubeconfig, &["status", "--from", &dump]).await?;
+    ensure!(
+        other.code == 1 && other.err.contains("form 99"),
+        "{other:?}"
+    );
+    let redacted = folder.join("redacted").to_string_lossy().into_owned();
+    let hide = ["dump", "--redact", &redacted];
+    let said = ask(&kubeconfig, &hide).await?;
+    ensure!(said.code == 0, "{said:?}");
+    for file in std::fs::read_dir(&redacted)? {
+        let file = file?;
+        let mode = file.metadata()?.permissions().mode();
+        ensure!(mode & 0o777 == 0o600, "{file:?} has mode {mode:o}");
+        let text = std::fs::read_to_string(file.path())?;
+        ensure!(!text.contains("Back-off"), "{text}");
+    }
+    let status = ask(&kubeconfig, &["status", "--from", &redacted]).await?;
+    ensure!(status.code == 0, "{status:?}");
+    std::fs::remove_dir_all(&folder)?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_closed_pipe_is_no_error() -> Result<()> {
+    let world = world().await?;
+    let mut child = command(&world.cluster.kubeconfig(), &["status", "-o", "json"])?
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()?;
+    drop(child.stdout.take());
+    let output = tokio::task::spawn_blocking(move || child.wait_with_output()).await??;
+    let complaint = String::from_utf8_lossy(&output.stderr);
+    ensure!(
+        output.status.success() && complaint.is_empty(),
+        "{output:?}"
+    );
+    Ok(())
+}
+
+#[tokio::test]
+async fn wait_for_a_held_node_ends_when_the_time_is_up() -> Result<()> {
+    let world = world().await?;
+    let kubeconfig = world.cluster.kubeconfig();
+    let said = ask(&kubeconfig, &["status", "--wait", "--timeout=2s"]).await?;
+    ensure!(said.code == 2, "{said:?}");
+    for told in ["waiting: ", "time is up after 2s: ", HELD] {
+        ensure!(said.err.contains(told), "{told}: {said:?}");
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_preview_goes_by_the_limits_of_the_controllers_deployment() -> Result<()> {
+    let world = world().await?;
+    let _turn = TURN.lock().await;
+    let kubeconfig = world.cluster.kubeconfig();
+    let rule =
+        fixtures::rule("limited", "readiness.k8s.io/limited").waits_for("example.com/Nobody");
+    let rule = rule
+        .selects("pool", "workers")
+        .nodegate("disruption", json!({}));
+    let file = std::env::temp_dir().join(format!("limited-{}.json", std::process::id()));
+    std::fs::write(&file, rule.build().to_string())?;
+    let file = file.to_string_lossy().into_owned();
+    let preview = ["preview", "-f", &file];
+    let said = ask_json(&kubeconfig, &preview).await?;
+    let notes = said["notes"].to_string();
+    ensure!(
+        notes.contains("the default disruption limits are assumed"),
+        "{said:#}"
+    );
+    world
+        .cluster
+        .apply(
+            "{apiVersion: apps/v1, kind: Deployment, metadata: {name: nrr-controller-manager, namespace: nrr-system, \
+             labels: {control-plane: controller-manager}}, spec: {replicas: 0, selector: {matchLabels: {a: b}}, template: \
+             {metadata: {labels: {a: b}}, spec: {containers: [{name: manager, image: nodegate, \
+             args: [--large-cluster-size-threshold=1], env: [{name: PASSWORD, value: hidden}]}]}}}}",
+        )
+        .await?;
+    let said = ask_json(&kubeconfig, &preview).await?;
+    assert_eq!(said["notes"], Value::Null, "{said:#}");
+    // A dump contains enough for the same answer, but nothing else of the Deployment.
+    let folder = std::env::temp_dir().join(format!("nodegate-limits-{}", std::process::id()));
+    let _ = std::fs::remove_dir_all(&folder);
+    let dump = folder.to_string_lossy().into_owned();
+    ask(&kubeconfig, &["dump", &dump]).await?;
+    let again = ask_json(&kubeconfig, &[&preview[..], &["--from", &dump]].concat()).await?;
+    assert_eq!(again["rules"], said["rules"]);
+    let not_asked = "whether the API server takes the rules was not asked: this is a dump";
+    assert_eq!(again["notes"], json!([not_asked]), "{again:#}");
+    let kept = std::fs::read_to_string(folder.join("deployments.json"))?;
+    ensure!(
+        kept.contains("large-cluster") && !kept.contains("hidden"),
+        "{kept}"
+    );
+    std::fs::remove_dir_all(&folder)?;
+    let apps = [
+        "delete",
+        "deployment",
+        "nrr-controller-manager",
+        "--namespace=nrr-system",
+    ];
+    world.cluster.kubectl(&apps).await?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_preview_says_what_the_api_server_refuses_and_whether_it_was_asked() -> Result<()> {
+    let world = world().await?;
+    let _turn = TURN.lock().await;
+    let client = world.cluster.client().await?;
+    let kubeconfig = world.cluster.kubeconfig();
+    let rule = |fields: Value| {
+        let rule = fixtures::rule("refused", "readiness.k8s.io/refused");
+        let rule = rule.waits_for("example.com/Nobody").selects("a", "b");
+        let fields = fields.as_object().into_iter().flatten();
+        fields.fold(rule, |rule, (name, value)| rule.spec(name, value.clone()))
+    };
+    let file = std::env::temp_dir().join(format!("refused-{}.json", std::process::id()));
+    let name = file.to_string_lossy().into_owned();
+    let preview = ["preview", "-f", &name];
+    let refusals = async |fields: Value| {
+        std::fs::write(&file, rule(fields).build().to_string())?;
+        let said = ask_json(&kubeconfig, &preview).await?;
+        anyhow::Ok(said["rules"][0]["refusals"].to_string().replace('\\', ""))
+    };
+    #[rustfmt::skip]
+    let cases = [
+        (json!({"gracePeriode": "1m"}), "unknown field \"spec.gracePeriode\""),
+        (json!({"gracePeriod": "1m"}), "`gracePeriod` belongs under `spec.nodegate`"),
+        (json!({"enforcementMode": "bootstrap-only", "nodegate": { "gracePeriod": "1m" }}), "gracePeriod"),
+        (json!({"nodegate": { "heartbeatTimeout": "5s" }}), "heartbeatTimeout"),
+        (json!({"nodegate": { "repair": {"readinessTTL": "10s", "action": "Release"} }}), "readinessTTL"),
+        (json!({"nodeSelector": {}}), "nodeSelector"),
+    ];
+    for (fields, expected) in cases {
+        let refusals = refusals(fields).await?;
+        ensure!(refusals.contains(expected), "{expected}: {refusals}");
+        ensure!(ask(&kubeconfig, &preview).await?.code == 2, "{expected}");
+    }
+    // What cannot be changed of a rule that is there.
+    rule(json!({})).create(&client).await?;
+    let refusals = refusals(json!({"enforcementMode": "bootstrap-only"})).await?;
+    ensure!(
+        refusals.contains("enforcementMode is immutable"),
+        "{refusals}"
+    );
+    rules::delete(&client, "refused").await?;
+
+    world.cluster.account("previewer", "nodegate-view").await?;
+    let previewer = world
+        .cluster
+        .kubeconfig_for_service_account("default", "previewer")
+        .await?;
+    let said = ask(&previewer, &preview).await?;
+    ensure!(
+        said.out
+            .contains("not asked: no permission to create rules"),
+        "{said:?}"
+    );
+    std::fs::remove_file(&file)?;
+    Ok(())
+}

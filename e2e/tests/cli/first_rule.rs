@@ -1,0 +1,128 @@
+//! README's first rule, as a dry run on a cluster without the `DaemonSet` that it names: everything says so before a node stays
+//! held for it.
+
+use std::path::Path;
+
+use anyhow::{Context, Result, ensure};
+use nodegate_tests::{SOON, rules};
+use serde_json::json;
+use testkit::nodegate::ask::ask;
+use testkit::nodegate::changes::{delete_node, patch_rule};
+use testkit::nodegate::state::{rule_condition, rule_status};
+use testkit::nodegate::{eventually, fixtures};
+
+use crate::world::{TURN, world};
+
+const MISSING: &str = "there is no DaemonSet kube-system/cilium today";
+/// A taint that is none of the rule's, by a typing error.
+const MISSPELT: &str = "readiness.k8s.io/cillium";
+
+/// The first rule of the README.
+fn first_rule() -> Result<String> {
+    let readme = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../README.md");
+    let readme = std::fs::read_to_string(readme)?;
+    let blocks = readme.split("```yaml\n").skip(1);
+    let mut blocks = blocks.filter_map(|it| it.split("```").next());
+    let rule = blocks.find(|it| it.contains("kind: NodeReadinessRule"));
+    Ok(rule.context("the README has no rule")?.to_owned())
+}
+
+#[tokio::test]
+async fn a_dry_run_of_a_rule_that_names_nothing_says_so_everywhere() -> Result<()> {
+    let world = world().await?;
+    let _turn = TURN.lock().await;
+    let client = world.cluster.client().await?;
+    let kubeconfig = world.cluster.kubeconfig();
+    let rule = first_rule()?;
+    ensure!(rule.contains("dryRun: true"), "{rule}");
+
+    // Before there is a rule, in force or not.
+    let file = std::env::temp_dir().join(format!("first-rule-{}.yaml", std::process::id()));
+    let path = file.to_string_lossy().into_owned();
+    for rule in [rule.clone(), rule.replace("dryRun: true", "dryRun: false")] {
+        std::fs::write(&file, &rule)?;
+        let said = ask(&kubeconfig, &["preview", "-f", &path]).await?;
+        ensure!(said.code == 2 && said.out.contains(MISSING), "{said:?}");
+        ensure!(!said.out.contains("would not be held"), "{said:?}");
+    }
+    std::fs::remove_file(&file)?;
+
+    world.cluster.apply(&rule).await?;
+    for (change, state) in [
+        (json!({}), "a dry run"),
+        (json!({"nodegate": { "suspend": true }}), "suspended"),
+        (json!({"nodegate": { "suspend": false }}), "a dry run"),
+    ] {
+        patch_rule(&client, "cilium", &json!({"spec": change})).await?;
+        eventually("the rule's conditions say so", SOON, async || {
+            let not_made = rule_condition(&client, "cilium", "ConditionsNotMade").await?;
+            let accepted = rule_condition(&client, "cilium", "Accepted").await?;
+            let [not_made, accepted] = [not_made, accepted].map(|it| it["message"].to_string());
+            let is_told = not_made.contains(MISSING) && accepted.contains(MISSING);
+            Ok((is_told && accepted.contains(state)).then_some(()))
+        })
+        .await?;
+    }
+    eventually("the summary says so", SOON, async || {
+        let status = rule_status(&client, "cilium").await?;
+        let summary = status["dryRunResults"]["summary"].to_string();
+        let joining = "unmet and not held, and left alone: a node that joins would wait for";
+        Ok((summary.contains(MISSING) && summary.contains(joining)).then_some(()))
+    })
+    .await?;
+    let listed = world.cluster.kubectl(&["get", "nrr"]).await?;
+    let head = listed.lines().next().unwrap_or_default();
+    let columns: Vec<&str> = head.split_whitespace().collect();
+    let expected = "NAME MODE TAINT EFFECT DRYRUN SUSPENDED NODES HELD ACCEPTED AGE";
+    assert_eq!(columns.join(" "), expected, "{listed}");
+    let wide = world
+        .cluster
+        .kubectl(&["get", "nrr", "cilium", "-o", "wide"])
+        .await?;
+    ensure!(wide.contains(MISSING), "{wide}");
+    for (arguments, code) in [
+        (vec!["status"], 0),
+        (vec!["explain", "rule/cilium"], 0),
+        (vec!["check"], 2),
+    ] {
+        let said = ask(&kubeconfig, &arguments).await?;
+        ensure!(said.code == code && said.out.contains(MISSING), "{said:?}");
+    }
+    rules::delete(&client, "cilium").await
+}
+
+#[tokio::test]
+async fn a_taint_that_no_rule_removes_is_found_and_explained() -> Result<()> {
+    let world = world().await?;
+    let _turn = TURN.lock().await;
+    let client = world.cluster.client().await?;
+    let kubeconfig = world.cluster.kubeconfig();
+    let node = fixtures::node("misspelt").taint(MISSPELT, "NoSchedule");
+    node.create(&client).await?;
+    let taint = format!("{MISSPELT}:NoSchedule");
+    for (arguments, code, says) in [
+        (vec!["status"], 0, format!("taint {taint} on 1 node")),
+        (vec!["check"], 2, "NG017".to_owned()),
+        (
+            vec!["explain", "node/misspelt"],
+            0,
+            format!("kubectl taint node misspelt {taint}-"),
+        ),
+    ] {
+        let said = ask(&kubeconfig, &arguments).await?;
+        ensure!(
+            said.code == code && said.out.contains(&says),
+            "{arguments:?}: {said:?}"
+        );
+    }
+    world
+        .cluster
+        .kubectl(&["taint", "node", "misspelt", &format!("{taint}-")])
+        .await?;
+    let checked = ask(&kubeconfig, &["check"]).await?;
+    ensure!(
+        checked.code == 0 && !checked.out.contains("NG017"),
+        "{checked:?}"
+    );
+    delete_node(&client, "misspelt").await
+}

@@ -1,0 +1,416 @@
+//! Incomplete installations and typing errors: the controller reports what is missing and what to type, and continues once that
+//! is fixed.
+
+use std::net::TcpListener;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+use nodegate_tests::SOON;
+use nodegate_tests::gates::{eventually_gated, eventually_released};
+use nodegate_tests::network::{CONDITION, TAINT, gates_and_releases};
+use nodegate_tests::rules::eventually_gone;
+use serde_json::{Value, json};
+use testkit::nodegate::changes::delete_rule;
+use testkit::nodegate::controller::binary;
+use testkit::nodegate::fixtures::{node, rule};
+use testkit::nodegate::install::CONTROLLER;
+use testkit::nodegate::state::{has_taint, rule_status};
+use testkit::nodegate::{Cluster, Controller, Options, eventually, eventually_eq, never};
+
+const ROLE: &str = "nrr-manager-role";
+/// The exit code of a command line that cannot be used.
+const USAGE: i32 = 64;
+
+#[tokio::test]
+async fn a_crd_may_go_and_come_back_and_without_one_it_says_what_to_install() -> Result<()> {
+    let cluster = Cluster::start(Options::api_only()).await?;
+    let client = cluster.client().await?;
+    let mut controller = Controller::start(&cluster, &[]).await?;
+    node("held").create(&client).await?;
+    rule("network", TAINT)
+        .waits_for(CONDITION)
+        .create(&client)
+        .await?;
+    eventually_gated(&client, "held", TAINT).await?;
+    cluster.idles();
+    let crd = "nodereadinessrules.readiness.node.x-k8s.io";
+    let delete = ["delete", "crd", crd];
+    cluster.kubectl(&delete).await?;
+    eventually_released(&client, "held", TAINT).await?;
+    let remedy = "kubectl apply -k config/crd";
+    controller.says(remedy, SOON).await?;
+    cluster.install_crd().await?;
+    gates_and_releases(&client, "held-again").await?;
+    ensure!(controller.exited()?.is_none(), "it had to be restarted");
+    controller.stop().await?;
+
+    cluster.kubectl(&delete).await?;
+    let controller = Controller::spawn(&cluster, &[], &[]).await?;
+    is_not_ready(&controller, &[crd, remedy]).await?;
+    cluster.install_crd().await?;
+    is_ready(&controller).await?;
+    gates_and_releases(&client, "late").await
+}
+
+#[tokio::test]
+async fn without_a_permission_it_says_which_and_each_failure_is_in_the_rules_status() -> Result<()>
+{
+    let cluster = Cluster::start(Options::api_only()).await?;
+    let client = cluster.client().await?;
+    cluster.install().await?;
+    set_verbs(&cluster, "nodes", &["get"]).await?;
+    let unready = Controller::spawn(&cluster, &[], &[]).await?;
+    let words = ["watch nodes", "kubectl apply -k config/rbac"];
+    is_not_ready(&unready, &words).await?;
+    cluster.install_rbac().await?;
+    is_ready(&unready).await?;
+    gates_and_releases(&client, "permitted").await?;
+    unready.stop().await?;
+
+    // Without the permission to write nodes.
+    let readable = ["get", "list", "watch"];
+    set_verbs(&cluster, "nodes", &readable).await?;
+    let controller = Controller::start(&cluster, &[]).await?;
+    for name in ["a", "b"] {
+        node(name).create(&client).await?;
+    }
+    rule("network", TAINT)
+        .waits_for(CONDITION)
+        .create(&client)
+        .await?;
+    let status = async || {
+        let status = rule_status(&client, "network").await?;
+        let failed = status["failedNodes"].as_array();
+        let failed: Vec<Value> = failed
+            .into_iter()
+            .flatten()
+            .map(|failure| json!([failure["nodeName"], failure["reason"]]))
+            .collect();
+        let counts = [
+            &status["nodegate"]["failedNodeCount"],
+            &status["nodegate"]["heldNodes"],
+        ];
+        Ok(json!([counts, failed, status["appliedNodes"]]))
+    };
+    let error = "EvaluationError";
+    let failing = json!([[2, 0], [["a", error], ["b", error]], ["permitted"]]);
+    eventually_eq("both failures are told", SOON, failing, status).await?;
+    let told = rule_status(&client, "network").await?["failedNodes"][0]["message"].take();
+    let told = told.as_str().context("a failure without a message")?;
+    println!("failedNodes message: {told}");
+    ensure!(told.starts_with("failed to add taint: "), "{told}");
+    ensure!(told.contains("cannot patch resource \"nodes\""), "{told}");
+    ensure!(told.contains("kubectl apply -k config/rbac"), "{told}");
+    ensure!(controller.log().contains("kubectl apply -k config/rbac"));
+
+    cluster.install_rbac().await?;
+    let applied = json!([[0, 2], [], ["a", "b", "permitted"]]);
+    eventually_eq("both nodes are applied", SOON, applied, status).await?;
+    ensure!(has_taint(&client, "a", TAINT).await? && has_taint(&client, "b", TAINT).await?);
+
+    // A stuck deletion reports why.
+    set_verbs(&cluster, "nodes", &readable).await?;
+    eventually("the permission is gone", SOON, async || {
+        let args = ["auth", "can-i", "patch", "nodes", "--as", CONTROLLER];
+        // kubectl fails if the answer is no.
+        Ok(cluster.kubectl(&args).await.is_err())
+    })
+    .await?;
+    delete_rule(&client, "network").await?;
+    eventually_eq(
+        "the rule says what keeps it",
+        SOON,
+        json!([["a", error], ["b", error]]),
+        async || Ok(status().await?[1].take()),
+    )
+    .await?;
+    cluster.install_rbac().await?;
+    eventually_gone(&client, "network").await?;
+    ensure!(!has_taint(&client, "a", TAINT).await? && !has_taint(&client, "b", TAINT).await?);
+    Ok(())
+}
+
+#[tokio::test]
+async fn the_node_readiness_controllers_role_suffices_for_conditions_that_something_reports()
+-> Result<()> {
+    let cluster = Cluster::start(Options::api_only()).await?;
+    let client = cluster.client().await?;
+    cluster.install().await?;
+    let group = "readiness.node.x-k8s.io";
+    let rules = json!([
+        {"apiGroups": [""], "resources": ["nodes"], "verbs": ["get", "list", "patch", "update", "watch"]},
+        {"apiGroups": [""], "resources": ["nodes/status"], "verbs": ["get"]},
+        {"apiGroups": ["", "events.k8s.io"], "resources": ["events"], "verbs": ["create", "patch"]},
+        {"apiGroups": [group], "resources": ["nodereadinessrules"], "verbs": ["get", "list", "patch", "update", "watch"]},
+        {"apiGroups": [group], "resources": ["nodereadinessrules/finalizers"], "verbs": ["update"]},
+        {"apiGroups": [group], "resources": ["nodereadinessrules/status"], "verbs": ["get", "patch", "update"]},
+    ]);
+    let patch = json!([{"op": "replace", "path": "/rules", "value": rules}]).to_string();
+    cluster
+        .kubectl(&["patch", "clusterrole", ROLE, "--type=json", "-p", &patch])
+        .await?;
+    let controller = Controller::start(&cluster, &["--leader-elect"])
+        .await?
+        .unasked("it may not read all that the command line may");
+    gates_and_releases(&client, "first").await?;
+    ensure!(!controller.log().contains("WARN"), "{}", controller.log());
+
+    // A rule that needs more says what, and keeps no other from working.
+    rule("components", "readiness.k8s.io/components")
+        .waits_for("node.gardener.cloud/CriticalComponentsReady")
+        .create(&client)
+        .await?;
+    for kind in ["pods", "daemonsets.apps", "csinodes.storage.k8s.io"] {
+        let missing = format!("no permission to list and watch {kind}");
+        controller.says(&missing, SOON).await?;
+    }
+    gates_and_releases(&client, "second").await?;
+    delete_rule(&client, "components").await?;
+    eventually_gone(&client, "components").await
+}
+
+#[tokio::test]
+async fn without_a_cluster_it_keeps_trying() -> Result<()> {
+    let folder = tempfolder("no-cluster")?;
+    let kubeconfig = write_kubeconfig(&folder, &format!("https://127.0.0.1:{}", free_port()?))?;
+    let mut command = Command::new(binary()?);
+    command
+        .arg("--health-probe-bind-address=0")
+        .args(["--metrics-bind-address=0", "--kubeconfig", &kubeconfig])
+        .stderr(Stdio::piped());
+    let mut controller = command.spawn()?;
+    tokio::time::sleep(Duration::from_secs(4)).await;
+    let is_running = controller.try_wait()?.is_none();
+    controller.kill()?;
+    let log = String::from_utf8(controller.wait_with_output()?.stderr)?;
+    println!("{log}");
+    ensure!(is_running, "it gave up: {log}");
+    ensure!(
+        log.contains("cannot reach the API server at https://127.0.0.1:"),
+        "{log}"
+    );
+    ensure!(log.contains("check that it runs"), "{log}");
+    ensure!(
+        log.lines().count() < 20,
+        "it says the same thing over and over:\n{log}"
+    );
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_file_or_address_that_cannot_be_used_is_named_in_one_line() -> Result<()> {
+    let folder = tempfolder("mistakes")?;
+    let file = |name: &str, content: &str| {
+        let path = folder.join(name);
+        std::fs::write(&path, content).map(|()| path.display().to_string())
+    };
+    let good = write_kubeconfig(&folder, "https://127.0.0.1:1")?;
+    let missing = folder.join("missing").display().to_string();
+    let broken = file("broken", "clusters: [")?;
+    let empty = file("empty", "{}")?;
+    let unknown = file("unknown", "criticalComponents: []")?;
+    let wrong = file("wrong", "passingTaints: ['a b']")?;
+    let taken = TcpListener::bind("127.0.0.1:0")?;
+    let taken = taken.local_addr()?.to_string();
+    let gone = "No such file";
+
+    for (path, words) in [
+        (&missing, [gone, "--kubeconfig"]),
+        (&broken, ["line 1", "--kubeconfig"]),
+        (&empty, ["current context", "--kubeconfig"]),
+    ] {
+        let said = refuses(&["--kubeconfig", path], 1, &words).await?;
+        ensure!(said.contains(path), "{said}");
+    }
+    for (path, words) in [
+        (&missing, [&missing, gone]),
+        (&broken, [&broken, "line 1"]),
+        (&unknown, [&unknown, "criticalComponents"]),
+        (&wrong, ["passingTaints[0]", "a b"]),
+    ] {
+        refuses(&["--kubeconfig", &good, "--config", path], 1, &words).await?;
+    }
+    for flag in ["--health-probe-bind-address", "--metrics-bind-address"] {
+        let address = format!("{flag}={taken}");
+        let words = [&*taken, "in use", flag];
+        refuses(&["--kubeconfig", &good, &address], 1, &words).await?;
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_flag_that_cannot_be_used_is_named() -> Result<()> {
+    #[rustfmt::skip]
+    let cases = [
+        ("--nonsense", ["--nonsense", "unexpected"]),
+        ("--health-probe-bind-address=here", ["here", "[HOST]:PORT"]),
+        ("--node-concurrent-reconciles=1025", ["--node-concurrent-reconciles", "at most 1024 nodes"]),
+        ("--publish-conditions=maybe", ["--publish-conditions", "maybe"]),
+        ("--zap-log-level=loud", ["'loud' for '--zap-log-level", "nodegate=debug"]),
+        ("--zap-log-level=a=b=c", ["'a=b=c' for '--zap-log-level", "nodegate=debug"]),
+    ];
+    for (flag, words) in cases {
+        refuses(&[flag], USAGE, &words).await?;
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn no_token_gets_into_the_log() -> Result<()> {
+    let cluster = Cluster::start(Options::api_only()).await?;
+    let client = cluster.client().await?;
+    let environment = [("NODEGATE_LOG", "trace,nodegate=trace")];
+    let controller = Controller::start_with(&cluster, &[], &environment)
+        .await?
+        .unasked("its writes are refused at the end");
+    gates_and_releases(&client, "logged").await?;
+    cluster.stop_api_server();
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    cluster.start_api_server().await?;
+    gates_and_releases(&client, "logged-again").await?;
+    set_verbs(&cluster, "nodes", &["get", "list", "watch"]).await?;
+    node("refused").create(&client).await?;
+    rule("refused", "readiness.k8s.io/refused")
+        .waits_for(CONDITION)
+        .create(&client)
+        .await?;
+    controller.says("cannot patch resource", SOON).await?;
+
+    let log = controller.log();
+    ensure!(log.lines().count() > 100, "there is little in the log");
+    let mut tokens = 0;
+    for entry in std::fs::read_dir(cluster.folder())? {
+        let path = entry?.path();
+        if path
+            .extension()
+            .is_some_and(|extension| extension == "kubeconfig")
+        {
+            let kubeconfig: Value = serde_json::from_slice(&std::fs::read(&path)?)?;
+            let token = kubeconfig["users"][0]["user"]["token"].as_str();
+            let token = token.with_context(|| format!("no token in {}", path.display()))?;
+            tokens += 1;
+            ensure!(
+                !log.contains(token),
+                "the token of {} is in the log",
+                path.display()
+            );
+            // The last part of a service account's token is its signature.
+            let signature = token.rsplit('.').next().unwrap_or(token);
+            ensure!(!log.contains(signature), "a signature is in the log");
+        }
+    }
+    ensure!(tokens >= 2, "{tokens} tokens were looked for");
+    Ok(())
+}
+
+/// Waits until the controller is not ready for a reason that contains all these words, and its log contains them, too.
+async fn is_not_ready(controller: &Controller, words: &[&str]) -> Result<()> {
+    eventually("it says what is missing", SOON, async || {
+        let (code, text) = controller.readiness().await?;
+        ensure!(
+            words.iter().all(|word| text.contains(word)),
+            "it says: {text}"
+        );
+        Ok(code == 503)
+    })
+    .await?;
+    let (_, text) = controller.readiness().await?;
+    println!("/readyz: {}", text.trim());
+    let log = controller.log();
+    ensure!(words.iter().all(|word| log.contains(word)), "{log}");
+    never(
+        "it gets ready all the same",
+        Duration::from_secs(1),
+        async || Ok(controller.is_ready().await),
+    )
+    .await
+}
+
+/// Waits until the controller is ready.
+async fn is_ready(controller: &Controller) -> Result<()> {
+    let since = Instant::now();
+    controller.until_ready(SOON).await?;
+    println!("ready after {:?}", since.elapsed());
+    Ok(())
+}
+
+/// Leaves the controller only these verbs on a resource; [`Cluster::install_rbac`] restores all.
+async fn set_verbs(cluster: &Cluster, resource: &str, verbs: &[&str]) -> Result<()> {
+    let role = cluster
+        .kubectl(&["get", "clusterrole", ROLE, "-o", "json"])
+        .await?;
+    let role: Value = serde_json::from_str(&role)?;
+    let rules = role["rules"].as_array().context("a role without rules")?;
+    let index = rules
+        .iter()
+        .position(|rule| rule["resources"] == json!([resource]));
+    let index = index.with_context(|| format!("{resource} is not in the role"))?;
+    let path = format!("/rules/{index}/verbs");
+    let patch = json!([{"op": "replace", "path": path, "value": verbs}]).to_string();
+    cluster
+        .kubectl(&["patch", "clusterrole", ROLE, "--type=json", "-p", &patch])
+        .await?;
+    Ok(())
+}
+
+/// Checks that the controller ends at once with this code and an error with all these words; returns the error. It is one line,
+/// apart from the usage after a mistyped flag.
+async fn refuses(arguments: &[&str], code: i32, words: &[&str]) -> Result<String> {
+    let mut command = Command::new(binary()?);
+    command.args(arguments);
+    for flag in ["--health-probe-bind-address", "--metrics-bind-address"] {
+        if !arguments.iter().any(|argument| argument.starts_with(flag)) {
+            command.arg(format!("{flag}=0"));
+        }
+    }
+    // A developer's setting must not affect a user's output.
+    command.env("RUST_BACKTRACE", "1");
+    let child = command
+        .stdin(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()?;
+    let ended = tokio::task::spawn_blocking(|| child.wait_with_output());
+    let output = tokio::time::timeout(SOON, ended)
+        .await
+        .with_context(|| format!("{arguments:?} goes on and on"))??
+        .context("waiting for the controller")?;
+    let said = String::from_utf8(output.stderr)?;
+    println!("{}: {}", arguments.join(" "), said.trim());
+    assert_eq!(output.status.code(), Some(code), "{arguments:?}: {said}");
+    for word in words {
+        ensure!(said.contains(word), "{arguments:?}: no {word:?} in {said}");
+    }
+    let has_usage = code == USAGE;
+    ensure!(
+        has_usage || said.lines().count() == 1,
+        "{arguments:?}: {said}"
+    );
+    Ok(said)
+}
+
+fn write_kubeconfig(folder: &Path, server: &str) -> Result<String> {
+    let path = folder.join("kubeconfig");
+    let content = json!({
+        "apiVersion": "v1",
+        "kind": "Config",
+        "current-context": "test",
+        "clusters": [{"name": "test", "cluster": {"server": server}}],
+        "users": [{"name": "test", "user": {"token": "secret"}}],
+        "contexts": [{"name": "test", "context": {"cluster": "test", "user": "test"}}],
+    });
+    std::fs::write(&path, content.to_string())?;
+    Ok(path.display().to_string())
+}
+
+fn tempfolder(name: &str) -> Result<std::path::PathBuf> {
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    std::fs::create_dir_all(&path)?;
+    Ok(path)
+}
+
+/// A port on which nothing listens.
+fn free_port() -> Result<u16> {
+    Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?.port())
+}

@@ -1,0 +1,170 @@
+//! Suspends all rules, by a flag or by the Lease's annotation, within seconds and without a restart.
+
+use std::time::Duration;
+
+use anyhow::{Result, ensure};
+use nodegate_tests::SOON;
+use nodegate_tests::gates::eventually_gated;
+use nodegate_tests::network::{CONDITION, TAINT, create_node, network_rule};
+use nodegate_tests::rules::eventually_says;
+use testkit::nodegate::changes::set_node_condition;
+use testkit::nodegate::install::{NAMESPACE, manifests};
+use testkit::nodegate::relay::{Kind, Relay};
+use testkit::nodegate::state::{events_about, has_taint};
+use testkit::nodegate::{Cluster, Controller, Options, eventually, eventually_eq, never};
+use tokio::time::sleep;
+
+const LEASES: Kind = Kind::named("leases");
+const LEASE: &str = "lease/ba65f13e.readiness.node.x-k8s.io";
+
+/// How long the global suspension may take.
+const BRAKE: Duration = Duration::from_secs(3);
+
+#[tokio::test]
+async fn an_annotation_of_the_lease_suspends_all_rules_within_three_seconds() -> Result<()> {
+    let cluster = Cluster::start(Options::api_only()).await?;
+    let controller = Controller::start(&cluster, &["--leader-elect"]).await?;
+    held_by_the_brake(&cluster).await?;
+    ensure!(controller.is_ready().await, "it still leads");
+    ensure!(
+        !controller.log().contains("cannot renew the lease"),
+        "{}",
+        controller.log()
+    );
+    Ok(())
+}
+
+/// Lease renewals also show the annotation, so a hanging watch does not hide it.
+#[tokio::test]
+async fn a_lease_whose_watch_hangs_is_seen_all_the_same() -> Result<()> {
+    let cluster = Cluster::start(Options::api_only()).await?;
+    let relay = Relay::start(&cluster).await?;
+    relay.freeze(LEASES);
+    let _controller = Controller::spawn_behind(&relay, &cluster, &["--leader-elect"])
+        .await?
+        .once_ready()
+        .await?;
+    held_by_the_brake(&cluster).await
+}
+
+#[tokio::test]
+async fn the_brake_stays_on_by_any_word_when_somebody_deletes_the_lease() -> Result<()> {
+    let cluster = Cluster::start(Options::api_only()).await?;
+    let controller = Controller::start(&cluster, &["--leader-elect"]).await?;
+    let client = cluster.client().await?;
+    network_rule("network").create(&client).await?;
+    create_node(&client, "a", "False").await?;
+    eventually_gated(&client, "a", TAINT).await?;
+    annotate(&cluster, "nodegate.dev/suspend-all=yes").await?;
+    eventually_says(&client, "network", "Suspended", "True").await?;
+    ensure!(
+        controller.log().contains("neither true nor false"),
+        "{}",
+        controller.log()
+    );
+    let delete = ["delete", "-n", NAMESPACE, LEASE];
+    cluster.kubectl(&delete).await?;
+    set_node_condition(&client, "a", CONDITION, "True").await?;
+    let value = "jsonpath={.metadata.annotations.nodegate\\.dev/suspend-all}";
+    let get = [
+        "get",
+        "-n",
+        NAMESPACE,
+        LEASE,
+        "--ignore-not-found",
+        "-o",
+        value,
+    ];
+    eventually_eq(
+        "the next Lease says the same",
+        SOON,
+        "yes".to_owned(),
+        async || cluster.kubectl(&get).await,
+    )
+    .await?;
+    never("the node is released", 2 * BRAKE, async || {
+        Ok(!has_taint(&client, "a", TAINT).await?)
+    })
+    .await
+}
+
+#[tokio::test]
+async fn a_controller_that_cannot_read_the_lease_is_not_ready() -> Result<()> {
+    let cluster = Cluster::start(Options::api_only()).await?;
+    cluster.install().await?;
+    let binding = "rolebinding/nrr-leader-election-rolebinding";
+    let delete = ["delete", "-n", NAMESPACE, binding];
+    cluster.kubectl(&delete).await?;
+    let controller = Controller::spawn(&cluster, &["--leader-elect"], &[]).await?;
+    eventually("it says why", SOON, async || {
+        let (status, text) = controller.readiness().await.unwrap_or_default();
+        Ok(status == 503
+            && text
+                == "the Lease has not been read yet, which says whether all rules are suspended\n")
+    })
+    .await?;
+    let role = manifests("rbac").join("leader_election_role.yaml");
+    cluster.kubectl_on(&["apply"], &role).await?;
+    controller.until_ready(SOON).await
+}
+
+pub(super) async fn annotate(cluster: &Cluster, annotation: &str) -> Result<String> {
+    let lease = [
+        "annotate",
+        "-n",
+        NAMESPACE,
+        "--overwrite",
+        LEASE,
+        annotation,
+    ];
+    cluster.kubectl(&lease).await
+}
+
+/// Suspends all rules, checks that this has effect, and resumes them.
+async fn held_by_the_brake(cluster: &Cluster) -> Result<()> {
+    let client = cluster.client().await?;
+    network_rule("network").create(&client).await?;
+    create_node(&client, "a", "False").await?;
+    eventually_gated(&client, "a", TAINT).await?;
+    annotate(cluster, "nodegate.dev/suspend-all=true").await?;
+    sleep(BRAKE).await;
+    set_node_condition(&client, "a", CONDITION, "True").await?;
+    // Longer than a renewal of the lease, which keeps the annotation.
+    never("the node is released", 2 * BRAKE, async || {
+        Ok(!has_taint(&client, "a", TAINT).await?)
+    })
+    .await?;
+    let reasons = async || {
+        let events = events_about(&client, "NodeReadinessRule", "network").await?;
+        Ok(events
+            .into_iter()
+            .filter_map(|it| it.reason)
+            .collect::<Vec<_>>())
+    };
+    eventually_eq(
+        "it is told",
+        SOON,
+        vec!["RulesSuspended".to_owned()],
+        reasons,
+    )
+    .await?;
+    annotate(cluster, "nodegate.dev/suspend-all-").await?;
+    sleep(BRAKE).await;
+    ensure!(
+        !has_taint(&client, "a", TAINT).await?,
+        "it went on too late"
+    );
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_flag_suspends_all_rules() -> Result<()> {
+    let cluster = Cluster::start(Options::api_only()).await?;
+    let _controller = Controller::start(&cluster, &["--suspend-all", "--leader-elect"]).await?;
+    let client = cluster.client().await?;
+    network_rule("network").create(&client).await?;
+    create_node(&client, "a", "False").await?;
+    eventually_says(&client, "network", "Suspended", "True").await?;
+    ensure!(!has_taint(&client, "a", TAINT).await?, "it was gated");
+    Ok(())
+}

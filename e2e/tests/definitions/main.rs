@@ -1,0 +1,13 @@
+//! The `CustomResourceDefinition` on a real API server, and rules under others: the Node Readiness Controller's, and one that accepts
+//! everything.
+
+mod bad_input;
+mod cases;
+mod legacy;
+mod moving_in;
+mod pruned;
+mod validation;
+
+/// The Node Readiness Controller's definition.
+const UPSTREAM: &str = include_str!("../fixtures/upstream-crd.yaml");
+const UPSTREAM_FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/upstream-crd.yaml");

@@ -1,0 +1,199 @@
+//! `kubectl apply -k` in a real cluster, and the controller that the manifests describe.
+
+use std::collections::BTreeSet;
+
+use anyhow::{Context, Result};
+use kube::Client;
+use serde_json::json;
+use testkit::nodegate::fetch::Fetch;
+use testkit::nodegate::fixtures::node;
+use testkit::nodegate::install::{NAMESPACE, config, write_kustomization};
+use testkit::nodegate::state::{events_about, pods_on};
+use testkit::nodegate::{Cluster, Options, deployment, eventually};
+
+use crate::{
+    CRD, MANAGER, SOON, call_webhook_at, folder, gates_and_releases, held_node, until_bound,
+    until_conflicts_are_refused,
+};
+
+/// The Node Readiness Controller's manifests and its definition.
+const UPSTREAM: &str = include_str!("../fixtures/upstream-install.yaml");
+const UPSTREAM_DEFINITION: &str = include_str!("../fixtures/upstream-crd.yaml");
+
+#[tokio::test]
+async fn installed_by_kustomize_it_runs_on_held_nodes_and_releases_nodes() -> Result<()> {
+    let cluster = Cluster::start(Options::full()).await?;
+    let client = cluster.client().await?;
+    held_node(&client).await?;
+    cluster.install_crd().await?;
+    let applied = cluster.apply_path(&config("default")).await?;
+    assert!(!applied.contains("Warning"), "{applied}");
+    // The namespace enforces pod security `restricted`: other pods would not be created.
+    until_bound(&cluster, NAMESPACE, 2).await?;
+    let run = format!("run lax --image=lax -n {NAMESPACE}");
+    let refused = cluster.types(&run).await;
+    assert!(
+        refused.is_err_and(|error| error.to_string().contains("violates PodSecurity")),
+        "the namespace takes pods that are not restricted"
+    );
+
+    let (controller, addresses) = deployment::run(&cluster, NAMESPACE).await?;
+    let controller = controller.once_ready().await?;
+    gates_and_releases(&client, "worker")
+        .await
+        .with_context(|| controller.log())?;
+    let lease = ["get", "lease", "-n", NAMESPACE, "-o", "name"];
+    let leases = cluster.kubectl(&lease).await?;
+    assert!(
+        leases.contains("ba65f13e.readiness.node.x-k8s.io"),
+        "{leases}"
+    );
+
+    // Only subjects bound to the shipped role may read metrics.
+    let url = format!("https://{}/metrics", addresses.metrics);
+    assert_eq!(Fetch::anonymous().get(&url).await?.status, 401);
+    let token = cluster.account("prometheus", "nrr-metrics-reader").await?;
+    eventually("metrics are served", SOON, async || {
+        let answer = Fetch::with_token(&token).get(&url).await?;
+        Ok(answer.status == 200 && answer.text.contains("nodegate_leader 1"))
+    })
+    .await?;
+
+    let again = cluster.apply_path(&config("default")).await?;
+    assert!(again.lines().count() > 15, "{again}");
+    controller.stop().await?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn on_karpenters_nodes_it_tolerates_starting_and_pressure_but_no_disruption() -> Result<()> {
+    let cluster = Cluster::start(Options::full()).await?;
+    let client = cluster.client().await?;
+    // Each taint keeps intolerant pods away: nothing removes them here.
+    for (name, keys) in [
+        (
+            "starts",
+            &[
+                "node.kubernetes.io/not-ready",
+                "node.kubernetes.io/network-unavailable",
+                "node.cloudprovider.kubernetes.io/uninitialized",
+                "node.kubernetes.io/memory-pressure",
+                "node.kubernetes.io/disk-pressure",
+                "node.kubernetes.io/pid-pressure",
+                "node-role.kubernetes.io/control-plane",
+            ][..],
+        ),
+        ("cordoned", &["node.kubernetes.io/unschedulable"]),
+        ("drained", &["karpenter.sh/disrupted"]),
+    ] {
+        let node = node(name).managed_by_kwok();
+        let node = keys
+            .iter()
+            .fold(node, |node, key| node.taint(key, "NoSchedule"));
+        node.create(&client).await?;
+    }
+    let folder = folder("applied-karpenter-nodes")?;
+    write_kustomization(&folder, &["default"], &["components/karpenter-nodes"])?;
+    cluster.apply_path(&folder).await?;
+    until_bound(&cluster, NAMESPACE, 2).await?;
+    assert_eq!(pods_in(&client, "starts").await?, 2);
+    Ok(())
+}
+
+/// How many of the controller's pods are bound to a node.
+async fn pods_in(client: &Client, node: &str) -> Result<usize> {
+    let pods = pods_on(client, node).await?;
+    let ours = pods
+        .iter()
+        .filter(|pod| pod.metadata.namespace.as_deref() == Some(NAMESPACE));
+    Ok(ours.count())
+}
+
+#[tokio::test]
+async fn the_webhook_component_needs_nothing_but_itself() -> Result<()> {
+    let cluster = Cluster::start(Options::api_only()).await?;
+    cluster.install_crd().await?;
+    let folder = folder("applied-webhook")?;
+    write_kustomization(&folder, &["default"], &["components/webhook"])?;
+    cluster.kubectl_on(&["apply"], &folder).await?;
+    let (controller, addresses) = deployment::run(&cluster, NAMESPACE).await?;
+    call_webhook_at(&cluster, &addresses.webhook).await?;
+    until_conflicts_are_refused(&cluster.client().await?, &controller).await
+}
+
+/// A pod's container has nothing of ours but the image: neither roles nor arguments nor environment, nor the definition.
+#[tokio::test]
+async fn in_the_node_readiness_controllers_deployment_the_image_is_all_that_changes() -> Result<()>
+{
+    let cluster = Cluster::start(Options::api_only()).await?;
+    cluster.apply(UPSTREAM_DEFINITION).await?;
+    cluster.until_established(CRD).await?;
+    cluster.apply(UPSTREAM).await?;
+    let client = cluster.client().await?;
+    let (controller, _) = deployment::run(&cluster, NAMESPACE).await?;
+    let controller = controller.once_ready().await?;
+    gates_and_releases(&client, "worker")
+        .await
+        .with_context(|| controller.log())?;
+    eventually("both changes are told as Events", SOON, async || {
+        let events = events_about(&client, "Node", "worker").await?;
+        let reasons = events.iter().filter_map(|event| event.reason.as_deref());
+        let reasons: BTreeSet<_> = reasons.collect();
+        Ok(reasons.is_superset(&BTreeSet::from(["TaintAdded", "TaintRemoved"])))
+    })
+    .await
+    .with_context(|| controller.log())
+}
+
+#[tokio::test]
+async fn it_takes_the_place_of_the_node_readiness_controller() -> Result<()> {
+    let cluster = Cluster::start(Options::api_only()).await?;
+    cluster.install_crd().await?;
+    let labels = json!({
+        "control-plane": "controller-manager",
+        "app.kubernetes.io/name": "nrrcontroller",
+    });
+    let container = json!({
+        "name": "manager",
+        "image": "node-readiness-controller:v0.5.0",
+        "command": ["/manager"],
+        "args": ["--leader-elect", "--kube-api-qps=50"],
+    });
+    let earlier = json!({
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": "nrr-controller-manager", "namespace": NAMESPACE, "labels": labels},
+        "spec": {
+            "replicas": 1,
+            "selector": {"matchLabels": labels},
+            "template": {
+                "metadata": {"labels": labels},
+                "spec": {"serviceAccountName": "nrr-controller-manager", "containers": [container]},
+            },
+        },
+    });
+    for apply in [
+        &["apply"][..],
+        &["apply", "--server-side", "--force-conflicts"],
+    ] {
+        cluster
+            .kubectl(&["create", "namespace", NAMESPACE])
+            .await
+            .ok();
+        cluster.apply(&earlier.to_string()).await?;
+        cluster.kubectl_on(apply, &config("default")).await?;
+        let path = "jsonpath={.spec.template.spec.containers[*].command} {.spec.template.spec.containers[*].args[*]}";
+        let arguments = ["get", MANAGER, "-n", NAMESPACE, "-o", path];
+        let runs = cluster.kubectl(&arguments).await?;
+        assert!(
+            runs.starts_with("[\"/nodegate-controller\"] --leader-elect "),
+            "{apply:?}: {runs}"
+        );
+        assert!(!runs.contains("qps"), "{apply:?}: {runs}");
+        let (controller, _) = deployment::run(&cluster, NAMESPACE).await?;
+        controller.once_ready().await?.stop().await?;
+        let delete = format!("delete {MANAGER} -n {NAMESPACE}");
+        cluster.types(&delete).await?;
+    }
+    Ok(())
+}

@@ -1,0 +1,222 @@
+//! Two instances of the controller and a Lease: one writes, and the other takes over when the first one ends.
+
+use std::collections::BTreeSet;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+use kube::Client;
+use nodegate_tests::network::{CONDITION, count_gated, create_nodes, name, network_rule};
+use testkit::nodegate::changes::set_node_condition;
+use testkit::nodegate::fetch::get;
+use testkit::nodegate::relay::{Asked, Fate, Kind, RULES, Relay};
+use testkit::nodegate::{Cluster, Controller, Options, eventually, eventually_eq, ports};
+
+/// Longer than an unreleased lease lasts.
+const TAKEOVER: Duration = Duration::from_secs(120);
+/// Shorter than an unreleased lease lasts, which is 15 s.
+const AT_ONCE: Duration = Duration::from_secs(12);
+const COUNT: usize = 200;
+const ELECTED: [&str; 1] = ["--leader-elect"];
+
+/// A cluster with only held nodes, the instance that held them, and another one that waits.
+struct Scene {
+    cluster: Cluster,
+    client: Client,
+    leader: Controller,
+    follower: Controller,
+}
+
+impl Scene {
+    async fn set() -> Result<Self> {
+        let cluster = Cluster::start(Options::api_only().audited()).await?;
+        let client = cluster.client().await?;
+        create_nodes(&client, COUNT, "False").await?;
+        let leader = Controller::start(&cluster, &ELECTED).await?;
+        eventually_leads(&leader, TAKEOVER).await?;
+        let follower = Controller::start(&cluster, &ELECTED).await?;
+        network_rule("network").create(&client).await?;
+        eventually_eq("all nodes are gated", TAKEOVER, COUNT, async || {
+            count_gated(&client).await
+        })
+        .await?;
+        cluster.idles();
+        Ok(Self {
+            cluster,
+            client,
+            leader,
+            follower,
+        })
+    }
+}
+
+/// Waits until it has said that it leads.
+async fn eventually_leads(controller: &Controller, within: Duration) -> Result<()> {
+    controller.says("leading", within).await
+}
+
+#[tokio::test]
+async fn a_follower_is_ready_and_takes_over_at_once_from_a_leader_that_is_stopped() -> Result<()> {
+    let Scene {
+        cluster,
+        client,
+        leader,
+        follower,
+    } = Scene::set().await?;
+    ensure!(follower.is_ready().await);
+    ensure!(follower.log().contains("following"), "{}", follower.log());
+    let writes = cluster.controllers_writes();
+    let nodes = writes.iter().filter(|write| write.changed_a_node());
+    let instances: BTreeSet<_> = nodes.map(|write| &write.instance).collect();
+    assert_eq!(instances.len(), 1, "{instances:?}");
+    let (flips, stopped) = tokio::join!(flip_all(&client), async {
+        tokio::time::sleep(Duration::from_millis(200)).await;
+        leader.stop().await
+    });
+    flips?;
+    assert_eq!(stopped?.code(), Some(0));
+    finish("SIGTERM", &cluster, &client, &follower).await
+}
+
+#[tokio::test]
+async fn an_instance_that_has_not_seen_everything_leaves_the_lead_to_others() -> Result<()> {
+    let cluster = Cluster::start(Options::api_only()).await?;
+    let relay = Relay::start(&cluster).await?;
+    relay.doom_next(Asked::List(Kind::NODES), Fate::Swallowed);
+    let first = Controller::spawn_behind(&relay, &cluster, &ELECTED).await?;
+    eventually("it lists nodes in vain", TAKEOVER, async || {
+        Ok(relay.count(Asked::List(Kind::NODES)) > 0)
+    })
+    .await?;
+    let second = Controller::start(&cluster, &ELECTED).await?;
+    eventually_leads(&second, AT_ONCE).await?;
+    ensure!(!first.log().contains("leading"), "{}", first.log());
+    Ok(())
+}
+
+#[tokio::test]
+async fn an_instance_whose_clock_is_off_leaves_the_lead_to_others_until_it_is_set() -> Result<()> {
+    let cluster = Cluster::start(Options::api_only()).await?;
+    let relay = Relay::start(&cluster).await?;
+    relay.date_answers(Some("Thu, 01 Jan 1970 00:00:00 GMT"));
+    let metrics = SocketAddr::from((Ipv4Addr::LOCALHOST, ports::free()?));
+    let flag = format!("--metrics-bind-address={metrics}");
+    let arguments = [ELECTED[0], &flag];
+    let first = Controller::spawn_behind(&relay, &cluster, &arguments).await?;
+    let first = first.once_ready().await?;
+    first.says("ahead of the API server's", AT_ONCE).await?;
+    let offset = async || {
+        let (_, text) = get(metrics, "/metrics").await?;
+        let mut lines = text.lines();
+        let value = lines.find_map(|it| it.strip_prefix("nodegate_clock_offset_seconds "));
+        anyhow::Ok(value.context("no such metric")?.parse::<f64>()?)
+    };
+    ensure!(offset().await? > 1e9, "by more than thirty years");
+    let second = Controller::start(&cluster, &ELECTED).await?;
+    eventually_leads(&second, AT_ONCE).await?;
+    ensure!(!first.log().contains("leading"), "{}", first.log());
+    relay.date_answers(None);
+    eventually("it is set", AT_ONCE, async || Ok(offset().await? < 10.0)).await?;
+    assert_eq!(second.stop().await?.code(), Some(0));
+    eventually_leads(&first, AT_ONCE).await
+}
+
+#[tokio::test]
+async fn a_leader_without_any_watch_for_minutes_releases_the_lease_and_ends() -> Result<()> {
+    const MINUTES: Duration = Duration::from_secs(200);
+    let cluster = Cluster::start(Options::api_only()).await?;
+    let relay = Relay::start(&cluster).await?;
+    let mut first = Controller::spawn_behind(&relay, &cluster, &ELECTED).await?;
+    eventually_leads(&first, TAKEOVER).await?;
+    let second = Controller::start(&cluster, &ELECTED).await?;
+    let follower = Controller::spawn_behind(&relay, &cluster, &ELECTED).await?;
+    let mut follower = follower.once_ready().await?;
+    cluster.idles();
+    // One working kind is enough to continue.
+    relay.freeze(Kind::NODES);
+    tokio::time::sleep(Duration::from_secs(30)).await;
+    relay.freeze(RULES);
+    let blind = Instant::now();
+    eventually_leads(&second, MINUTES).await?;
+    let took = blind.elapsed();
+    println!(
+        "the other leads {:.0} s after the last sign",
+        took.as_secs_f64()
+    );
+    ensure!(took > Duration::from_secs(100), "after {took:?}");
+    eventually("the one that saw nothing ends", AT_ONCE, async || {
+        Ok(first.exited()?.is_some())
+    })
+    .await?;
+    assert_eq!(first.exited()?.and_then(|status| status.code()), Some(1));
+    ensure!(first.log().contains("released"), "{}", first.log());
+    eventually("so does a follower", AT_ONCE, async || {
+        Ok(follower.exited()?.is_some())
+    })
+    .await?;
+    assert_eq!(follower.exited()?.and_then(|status| status.code()), Some(1));
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_lease_is_released_even_if_a_renewal_was_under_way() -> Result<()> {
+    let cluster = Cluster::start(Options::api_only()).await?;
+    let relay = Relay::start(&cluster).await?;
+    let first = Controller::spawn_behind(&relay, &cluster, &ELECTED).await?;
+    eventually_leads(&first, TAKEOVER).await?;
+    let second = Controller::start(&cluster, &ELECTED).await?;
+    let before = relay.count(Asked::Renewal);
+    relay.doom_next(Asked::Renewal, Fate::Unanswered);
+    eventually("a renewal is under way", TAKEOVER, async || {
+        Ok(relay.count(Asked::Renewal) > before)
+    })
+    .await?;
+    // The request reaches the API server, but its answer is lost.
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    assert_eq!(first.stop().await?.code(), Some(0));
+    eventually_leads(&second, AT_ONCE).await
+}
+
+/// Sets the condition of every node to `True`.
+async fn flip_all(client: &Client) -> Result<()> {
+    for index in 0..COUNT {
+        set_node_condition(client, &name(index), CONDITION, "True").await?;
+    }
+    Ok(())
+}
+
+/// Waits until the follower leads and all nodes are released, and prints how long that took.
+async fn finish(
+    how: &str,
+    cluster: &Cluster,
+    client: &Client,
+    follower: &Controller,
+) -> Result<()> {
+    let started = Instant::now();
+    eventually_leads(follower, TAKEOVER).await?;
+    println!(
+        "{how}: the follower leads after {:.1} s",
+        started.elapsed().as_secs_f64()
+    );
+    eventually_eq("all nodes are released", TAKEOVER, 0, async || {
+        count_gated(client).await
+    })
+    .await?;
+    one_writer_at_a_time(cluster)
+}
+
+/// By the audit log: once a second instance has written a node, the first one no longer does.
+fn one_writer_at_a_time(cluster: &Cluster) -> Result<()> {
+    let writes = cluster.controllers_writes();
+    let mut instances: Vec<_> = writes
+        .iter()
+        .filter(|write| write.changed_a_node())
+        .map(|write| write.instance.as_str())
+        .collect();
+    instances.dedup();
+    ensure!(
+        !instances.is_empty() && instances.len() <= 2,
+        "{instances:?}"
+    );
+    Ok(())
+}

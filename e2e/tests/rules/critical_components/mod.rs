@@ -1,0 +1,144 @@
+//! Critical components beside the node lifecycle controller, which changes taints at the same time. `examples` tells what nodes
+//! wait for, and gates them again by the revisions of the real `DaemonSet` controller.
+
+use std::collections::BTreeSet;
+
+use anyhow::Result;
+use k8s_openapi::api::core::v1::{Pod, Taint};
+use kube::Api;
+use nodegate_tests::{A_WHILE, SOON};
+use testkit::nodegate::changes::set_node_condition;
+use testkit::nodegate::fixtures::{NodeBuilder, daemon_set, node, pod};
+use testkit::nodegate::state::{is_ready, pods_on, taints};
+use testkit::nodegate::{
+    Cluster, Controller, ControllerManager, Options, eventually, eventually_eq, never,
+};
+
+/// Gardener's taint, with which its kubelets register their nodes.
+const GATE: &str = "node.gardener.cloud/critical-components-not-ready";
+/// The initial taint of every node, until its kubelet reports Ready.
+const NOT_READY: &str = "node.kubernetes.io/not-ready";
+const NO_SCHEDULE: &str = "NoSchedule";
+/// Gardener's rule, which selects every Linux node.
+const SAMPLE: &str = include_str!("../../../../config/samples/gardener-critical-components.yaml");
+
+fn keys(taints: Vec<Taint>) -> BTreeSet<(String, String)> {
+    taints
+        .into_iter()
+        .map(|taint| (taint.key, taint.effect))
+        .collect()
+}
+
+fn set(taints: &[(&str, &str)]) -> BTreeSet<(String, String)> {
+    taints
+        .iter()
+        .map(|(key, effect)| ((*key).to_owned(), (*effect).to_owned()))
+        .collect()
+}
+
+/// A node as a real kubelet registers it, with a not-Ready condition from the start. Without that condition the lifecycle
+/// controller would remove its `not-ready` taint at once.
+fn registering(name: &str) -> NodeBuilder {
+    node(name)
+        .managed_by_kwok()
+        .condition("Ready", "False")
+        .allocatable("pods", "100")
+        .allocatable("cpu", "8")
+        .taint(GATE, NO_SCHEDULE)
+}
+
+#[tokio::test]
+async fn the_controller_and_the_node_lifecycle_controller_keep_each_others_taints() -> Result<()> {
+    const NODES: usize = 10;
+    let options = Options {
+        controller_manager: ControllerManager::Complete,
+        ..Options::full()
+    };
+    let cluster = Cluster::start(options).await?;
+    let _controller = Controller::start(&cluster, &[]).await?;
+    let client = cluster.client().await?;
+    cluster.apply(SAMPLE).await?;
+    // One that starts at once, and one that starts when the node is Ready.
+    daemon_set("kube-system/cni")
+        .critical()
+        .tolerate_everything()
+        .create(&client)
+        .await?;
+    daemon_set("kube-system/csi")
+        .critical()
+        .tolerate(GATE, NO_SCHEDULE)
+        .node_selector("csi", "true")
+        .create(&client)
+        .await?;
+    pod("workload").create(&client).await?;
+
+    // This kubelet never becomes Ready: the node is released, and the lifecycle controller's taints stay.
+    registering("broken").create(&client).await?;
+    let broken = async || Ok(keys(taints(&client, "broken").await?));
+    let born = set(&[(NOT_READY, NO_SCHEDULE)]);
+    eventually_eq("the taint that stays", SOON, born, broken).await?;
+
+    // These become Ready together with their critical pods: both controllers write the same lists.
+    let names: Vec<String> = (0..NODES)
+        .map(|number| format!("worker-{number}"))
+        .collect();
+    for name in &names {
+        let node = registering(name).label("csi", "true");
+        node.create(&client).await?;
+    }
+    for name in &names {
+        set_node_condition(&client, name, "Ready", "True").await?;
+    }
+    let gated = async || {
+        let mut gated = Vec::new();
+        for name in &names {
+            let taints = taints(&client, name).await?;
+            let has = |key: &str| taints.iter().any(|taint| taint.key == key);
+            gated.push((has(GATE), has(NOT_READY)));
+            // The gate goes last: before, the second DaemonSet has no Ready pod.
+            if !has(GATE) {
+                let ready = pods_on(&client, name)
+                    .await?
+                    .iter()
+                    .filter(|pod| is_ready(pod))
+                    .count();
+                assert!(
+                    ready >= 2,
+                    "node {name} was released with {ready} Ready pods"
+                );
+            }
+        }
+        Ok(gated)
+    };
+    let released = vec![(false, false); NODES];
+    eventually_eq("gates and not-ready taints", SOON, released, gated).await?;
+    let pods: Api<Pod> = Api::default_namespaced(client.clone());
+    eventually("the workload is bound to one of them", SOON, async || {
+        let node = pods
+            .get("workload")
+            .await?
+            .spec
+            .and_then(|spec| spec.node_name);
+        Ok(node.is_some_and(|node| names.contains(&node)))
+    })
+    .await?;
+
+    // Later taints of the lifecycle controller stay, too, while a gate is restored and removed.
+    set_node_condition(&client, "worker-0", "MemoryPressure", "True").await?;
+    let pressure = set(&[("node.kubernetes.io/memory-pressure", NO_SCHEDULE)]);
+    let now = async || Ok(keys(taints(&client, "worker-0").await?));
+    eventually_eq("memory pressure", SOON, pressure.clone(), now).await?;
+    let gate = format!("{GATE}=:{NO_SCHEDULE}");
+    cluster
+        .kubectl(&["taint", "node", "worker-0", &gate])
+        .await?;
+    eventually_eq("memory pressure alone", SOON, pressure.clone(), now).await?;
+    never("a taint is lost", A_WHILE, async || {
+        Ok(now().await? != pressure)
+    })
+    .await?;
+    // Other nodes are Ready now, so its zone is no longer fully disrupted, and its pods may be evicted.
+    let evicting = set(&[(NOT_READY, "NoExecute"), (NOT_READY, NO_SCHEDULE)]);
+    eventually_eq("the taints of the broken node", SOON, evicting, broken).await?;
+    Ok(())
+}

@@ -1,0 +1,38 @@
+//! Nodegate's tests on a real Kubernetes control plane. Each folder beside `src` is a test binary, but for `fixtures`; this
+//! library holds what several of them share.
+//!
+//! ```text
+//! gates     waits until a node is held, or released
+//! kubelet   requests with a kubelet's identity
+//! network   the rule and the nodes of most tests
+//! pages     this repository's pages and their fenced blocks
+//! rules     waits for rules
+//! server    an HTTP server whose answer a test controls
+//! versions  Kubernetes features by version
+//! webhook   how the API server calls the webhook
+//! ```
+
+#![allow(
+    clippy::missing_errors_doc,
+    reason = "only tests call this, and fail with the error"
+)]
+
+use std::time::Duration;
+
+pub mod gates;
+pub mod kubelet;
+pub mod network;
+pub mod pages;
+pub mod rules;
+pub mod server;
+pub mod versions;
+pub mod webhook;
+
+/// The timeout for anything, also on a busy machine.
+pub const SOON: Duration = Duration::from_secs(60);
+
+/// The timeout for anything that is not deliberately delayed, also on a busy machine.
+pub const PROMPTLY: Duration = Duration::from_secs(20);
+
+/// Longer than a decision takes.
+pub const A_WHILE: Duration = Duration::from_millis(700);

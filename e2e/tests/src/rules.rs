@@ -1,0 +1,54 @@
+//! Waits for rules: until they are in force, say something, or are gone.
+
+use anyhow::Result;
+use kube::api::DynamicObject;
+use kube::{Client, ResourceExt};
+use serde_json::Value;
+use testkit::nodegate::changes::delete_rule;
+use testkit::nodegate::eventually;
+use testkit::nodegate::fixtures::rules;
+use testkit::nodegate::state::rule_condition;
+
+use crate::SOON;
+
+/// Deletes a rule and waits until it is gone.
+pub async fn delete(client: &Client, name: &str) -> Result<()> {
+    delete_rule(client, name).await?;
+    eventually_gone(client, name).await
+}
+
+/// Waits until a deleted rule is gone.
+pub async fn eventually_gone(client: &Client, name: &str) -> Result<()> {
+    eventually(&format!("rule {name} is gone"), SOON, async || {
+        Ok(rules(client).get_opt(name).await?.is_none())
+    })
+    .await
+}
+
+/// Waits until a rule is in force: it has its finalizer, unless it is a dry run, and its status covers the current spec.
+pub async fn eventually_observed(client: &Client, name: &str) -> Result<DynamicObject> {
+    eventually(&format!("rule {name} is observed"), SOON, async || {
+        let rule = rules(client).get(name).await?;
+        let observed = &rule.data["status"]["observedGeneration"];
+        let is_current = observed.as_i64() == rule.metadata.generation;
+        let is_dry_run = rule.data["spec"]["dryRun"] == true;
+        let is_taken_on = is_dry_run || !rule.finalizers().is_empty();
+        Ok((is_current && is_taken_on).then_some(rule))
+    })
+    .await
+}
+
+/// Waits until a condition of a rule has this status; returns the condition.
+pub async fn eventually_says(
+    client: &Client,
+    name: &str,
+    condition: &str,
+    is: &str,
+) -> Result<Value> {
+    let what = format!("{condition} of rule {name} is {is}");
+    eventually(&what, SOON, async || {
+        let found = rule_condition(client, name, condition).await?;
+        Ok((found["status"] == is).then_some(found))
+    })
+    .await
+}

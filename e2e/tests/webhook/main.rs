@@ -1,0 +1,197 @@
+//! The validation webhook, called over TLS by a real API server.
+//!
+//! Services have no network in the test cluster, so the manifest's `clientConfig.service` becomes a URL. Everything else is as
+//! in the manifest.
+
+mod review;
+mod serving;
+mod start;
+
+use std::fs;
+
+use anyhow::{Context, Result, bail};
+use k8s_openapi::ByteString;
+use k8s_openapi::api::admissionregistration::v1::ValidatingWebhookConfiguration;
+use k8s_openapi::api::core::v1::Secret;
+use kube::Api;
+use nodegate_tests::SOON;
+use nodegate_tests::webhook::{CONFIGURATION, PATH, call_at, call_with};
+use serde_json::json;
+use testkit::nodegate::install::{NAMESPACE, config, manifests};
+use testkit::nodegate::{Cluster, Controller, Options, eventually, ports};
+use tokio::sync::OnceCell;
+
+const SECRET: &str = "nrr-webhook-server-cert";
+
+/// A cluster whose controller reviews its rules.
+struct Reviewed {
+    cluster: Cluster,
+    _controller: Controller,
+}
+
+/// The shared cluster of tests that change nothing.
+async fn reviewed() -> Result<&'static Reviewed> {
+    static SHARED: OnceCell<Reviewed> = OnceCell::const_new();
+    SHARED
+        .get_or_try_init(async || {
+            let cluster = Cluster::start_shared(Options::api_only()).await?;
+            let port = ports::free()?;
+            install(&cluster, port).await?;
+            let controller = start(&cluster, port, &[]).await?;
+            until_reviewed(&cluster).await?;
+            anyhow::Ok(Reviewed {
+                cluster,
+                _controller: controller,
+            })
+        })
+        .await
+}
+
+/// A separate cluster for a test that breaks things.
+async fn own_cluster() -> Result<Cluster> {
+    Cluster::start(Options::api_only()).await
+}
+
+/// Installs CRD, RBAC and the webhook, to be called on this port.
+async fn install(cluster: &Cluster, port: u16) -> Result<()> {
+    cluster.install().await?;
+    cluster.kubectl_on(&["apply"], &config("webhook")).await?;
+    call_at(cluster, &format!("https://127.0.0.1:{port}{PATH}")).await
+}
+
+/// Restores the empty Secret.
+async fn apply_secret(cluster: &Cluster) -> Result<()> {
+    let secret = manifests("webhook").join("secret.yaml");
+    cluster.kubectl_on(&["apply"], &secret).await.map(drop)
+}
+
+/// Makes the API server trust this CA.
+async fn trust(cluster: &Cluster, ca: &str) -> Result<()> {
+    let ca = ByteString(ca.as_bytes().to_vec());
+    call_with(cluster, &json!({"caBundle": ca})).await
+}
+
+async fn ca_bundle(cluster: &Cluster) -> Result<Option<String>> {
+    let api: Api<ValidatingWebhookConfiguration> = Api::all(cluster.client().await?);
+    let webhooks = api.get(CONFIGURATION).await?.webhooks.unwrap_or_default();
+    let bundle = webhooks.into_iter().next().context("no webhook")?;
+    let bundle = bundle.client_config.ca_bundle;
+    Ok(bundle.map(|bundle| String::from_utf8_lossy(&bundle.0).into_owned()))
+}
+
+/// The certificate in the Secret, and its CAs; `None` while it is empty.
+async fn secret(cluster: &Cluster) -> Result<Option<(String, String)>> {
+    let api: Api<Secret> = Api::namespaced(cluster.client().await?, NAMESPACE);
+    let Some(secret) = api.get_opt(SECRET).await? else {
+        return Ok(None);
+    };
+    let Some(data) = secret.data else {
+        return Ok(None);
+    };
+    let text = |key: &str| {
+        let bytes = data.get(key).with_context(|| format!("no {key}"))?;
+        anyhow::Ok(String::from_utf8_lossy(&bytes.0).into_owned())
+    };
+    Ok(Some((text("tls.crt")?, text("ca.crt")?)))
+}
+
+async fn start(cluster: &Cluster, port: u16, arguments: &[&str]) -> Result<Controller> {
+    let address = address(port);
+    let mut all = vec!["--enable-webhook", &address];
+    all.extend(arguments);
+    Controller::start(cluster, &all).await
+}
+
+async fn spawn(cluster: &Cluster, port: u16, arguments: &[&str]) -> Result<Controller> {
+    let address = address(port);
+    let mut all = vec!["--enable-webhook", &address];
+    all.extend(arguments);
+    Controller::spawn(cluster, &all, &[]).await
+}
+
+fn address(port: u16) -> String {
+    format!("--webhook-bind-address=127.0.0.1:{port}")
+}
+
+/// A rule with its own taint and node label, and a further spec in YAML.
+fn rule(name: &str, spec: &str) -> String {
+    format!(
+        "
+apiVersion: readiness.node.x-k8s.io/v1alpha1
+kind: NodeReadinessRule
+metadata:
+  name: {name}
+spec:
+  enforcementMode: continuous
+  conditions: [{{type: Ready, requiredStatus: 'True'}}]
+  {}",
+        spec.replace('\n', "\n  ")
+    )
+}
+
+/// A taint and a node selector.
+fn about(taint: &str, effect: &str, zone: &str) -> String {
+    format!(
+        "taint: {{key: readiness.k8s.io/{taint}, effect: {effect}}}\nnodeSelector: {{matchLabels: {{zone: {zone}}}}}"
+    )
+}
+
+/// Creates it and returns the warnings, as kubectl prints them.
+async fn create(cluster: &Cluster, manifest: &str) -> Result<String> {
+    static FILES: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
+    let number = FILES.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+    let file = cluster.folder().join(format!("rule-{number}.yaml"));
+    fs::write(&file, manifest)?;
+    // The only way to get kubectl's standard error when it succeeds.
+    let created = cluster
+        .kubectl(&[
+            "create",
+            "--warnings-as-errors",
+            "-f",
+            &file.to_string_lossy(),
+        ])
+        .await;
+    match created {
+        Ok(_) => Ok(String::new()),
+        Err(error) => match error.to_string() {
+            text if text.contains("warning received") => Ok(text),
+            text if text.contains("warnings received") => Ok(text),
+            _ => Err(error),
+        },
+    }
+}
+
+/// The error of something that must fail.
+fn refused<T: std::fmt::Debug>(result: Result<T>) -> Result<String> {
+    match result {
+        Err(error) => Ok(format!("{error:#}")),
+        Ok(done) => bail!("not refused: {done:?}"),
+    }
+}
+
+/// Sends a dry run that only the webhook refuses.
+async fn probe(cluster: &Cluster) -> Result<String> {
+    let file = cluster.folder().join("probe.yaml");
+    let selector = "taint: {key: readiness.k8s.io/probe, effect: NoSchedule}\nnodeSelector: {matchLabels: {zone: 'a b'}}";
+    fs::write(&file, rule("probe", selector))?;
+    let file = file.to_string_lossy().into_owned();
+    refused(
+        cluster
+            .kubectl(&["create", "--dry-run=server", "-f", &file])
+            .await,
+    )
+}
+
+/// Whether the API server calls the webhook, and trusts it.
+async fn is_reviewed(cluster: &Cluster) -> Result<bool> {
+    Ok(probe(cluster)
+        .await
+        .is_ok_and(|error| error.contains("not a valid value for label")))
+}
+
+async fn until_reviewed(cluster: &Cluster) -> Result<()> {
+    eventually("the API server asks the webhook", SOON, async || {
+        is_reviewed(cluster).await
+    })
+    .await
+}

@@ -1,0 +1,112 @@
+//! What the webhook refuses and warns about, and what continues without it.
+
+use anyhow::Result;
+use nodegate_tests::SOON;
+use testkit::nodegate::fixtures::{daemon_set, node};
+use testkit::nodegate::{eventually, ports};
+
+use super::{about, create, install, own_cluster, refused, reviewed, rule, start, until_reviewed};
+
+#[tokio::test]
+async fn rules_that_conflict_are_turned_down_as_long_as_both_are_in_force() -> Result<()> {
+    let cluster = &reviewed().await?.cluster;
+    let old = rule("first", &about("conflict", "NoSchedule", "a"));
+    create(cluster, &old).await?;
+
+    let new = rule("second", &about("conflict", "NoSchedule", "a"));
+    let error = refused(create(cluster, &new).await)?;
+    assert!(
+        error.contains(
+            "(Forbidden): error when creating"
+        ) && error.contains(
+            "admission webhook \"vnodereadinessrule.readiness.node.x-k8s.io\" denied the request: validation failed: [spec.taint.key: Invalid value: \"readiness.k8s.io/conflict\": conflicts with existing rule 'first' - same taint key 'readiness.k8s.io/conflict' and effect 'NoSchedule' with overlapping node selectors]"
+        ),
+        "{error}"
+    );
+    // A deleted rule does not conflict with its successor.
+    cluster.kubectl(&["delete", "nrr", "first"]).await?;
+    create(cluster, &new).await?;
+
+    // A dry run conflicts with nothing, but its end may.
+    let turn = async |patch| {
+        let arguments = ["patch", "nrr", "second", "--type=merge", "-p", patch];
+        cluster.kubectl(&arguments).await
+    };
+    turn(r#"{"spec":{"dryRun":true}}"#).await?;
+    let beside = rule("beside", &about("conflict", "NoSchedule", "a"));
+    create(cluster, &beside).await?;
+    let error = refused(turn(r#"{"spec":{"dryRun":false}}"#).await)?;
+    assert!(error.contains("existing rule 'beside'"), "{error}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_risky_rule_is_accepted_with_a_warning() -> Result<()> {
+    let cluster = &reviewed().await?.cluster;
+    let client = cluster.client().await?;
+    node("risky").label("zone", "risky").create(&client).await?;
+    daemon_set("kube-system/cni")
+        .critical()
+        .node_selector("zone", "risky")
+        .create(&client)
+        .await?;
+    let spec = about("risky", "NoExecute", "risky").replace(
+        "taint:",
+        "conditions: [{type: example.com/Misspelt, requiredStatus: 'True'}]\ntaint:",
+    );
+    let manifest = rule("risky", &spec).replace(
+        "  conditions: [{type: Ready, requiredStatus: 'True'}]\n",
+        "",
+    );
+    let warnings = create(cluster, &manifest).await?;
+    for expected in [
+        "Warning: CAUTION: NoExecute with continuous mode evicts pods when conditions fail",
+        "Warning: critical DaemonSet kube-system/cni does not tolerate the taint readiness.k8s.io/risky:NoExecute",
+        "Warning: no node that the rule selects has a condition of type 'example.com/Misspelt' today",
+    ] {
+        assert!(warnings.contains(expected), "{warnings}");
+    }
+    cluster.kubectl(&["get", "nrr", "risky"]).await?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn without_its_webhook_no_rule_is_created_and_all_else_goes_on() -> Result<()> {
+    let cluster = own_cluster().await?;
+    let port = ports::free()?;
+    install(&cluster, port).await?;
+    let controller = start(&cluster, port, &[]).await?;
+    until_reviewed(&cluster).await?;
+    create(&cluster, &rule("old", &about("down", "NoSchedule", "a"))).await?;
+    let finalizer = "-o=jsonpath={.metadata.finalizers}";
+    eventually("the controller has seen the rule", SOON, async || {
+        let finalizers = cluster.kubectl(&["get", "nrr", "old", finalizer]).await?;
+        Ok(finalizers.contains("cleanup-taints"))
+    })
+    .await?;
+    controller.stop().await?;
+
+    let new = rule("new", &about("down", "NoSchedule", "b"));
+    let error = refused(create(&cluster, &new).await)?;
+    assert!(error.contains("failed calling webhook"), "{error}");
+    let patch = async |arguments: &[&str], patch: &str| {
+        let mut all = vec!["patch", "nrr", "old", "--type=merge", "-p", patch];
+        all.extend(arguments);
+        cluster.kubectl(&all).await
+    };
+    let error = refused(patch(&[], r#"{"spec":{"dryRun":true}}"#).await)?;
+    assert!(error.contains("failed calling webhook"), "{error}");
+
+    patch(&[], r#"{"metadata":{"labels":{"a":"b"}}}"#).await?;
+    let status = r#"{"status":{"observedGeneration":1}}"#;
+    patch(&["--subresource=status"], status).await?;
+    cluster
+        .kubectl(&["delete", "nrr", "old", "--wait=false"])
+        .await?;
+    patch(&[], r#"{"metadata":{"finalizers":null}}"#).await?;
+    let left = cluster
+        .kubectl(&["get", "nrr", "old", "--ignore-not-found"])
+        .await?;
+    assert_eq!(left, "");
+    Ok(())
+}
