@@ -32,9 +32,6 @@ use run::{Program, Test};
 use sites::Mutant;
 use tree::Tree;
 
-/// A slower test would be most of what a mutant takes.
-const SLOW: f64 = 1.0;
-
 /// Changes the code that decides in small ways, one at a time, and tells which unit tests notice
 #[derive(Debug, Parser)]
 struct Args {
@@ -132,9 +129,6 @@ fn prepare(root: &Path, folder: &Path, jobs: usize) -> Result<Prepared> {
     in_parallel(names.iter(), jobs, folder, |name, folder| {
         match program.measure(name, folder)? {
             None => eprintln!("left out, it fails without a mutant: {name}"),
-            Some(test) if test.seconds > SLOW => {
-                eprintln!("left out, it takes {:.1} s: {name}", test.seconds);
-            }
             Some(test) => locked(&tests).push(test),
         }
         Ok(())
@@ -165,14 +159,17 @@ fn try_until(
     let matrix = Mutex::new(matrix::open(folder)?);
     in_parallel(left, jobs, folder, |mutant, scratch| {
         let tests = tests.iter().filter(|it| it.passes.contains(&mutant.id));
-        let tests: Vec<&str> = tests.map(|it| &*it.name).collect();
-        let outcome = program.try_mutant(mutant.id, &tests, scratch)?;
+        let (slow, quick): (Vec<_>, Vec<_>) = tests.partition(|it| it.is_slow());
+        let mut outcome = program.try_mutant(mutant.id, &quick, scratch)?;
+        if outcome.failed.is_empty() {
+            outcome = program.try_mutant(mutant.id, &slow, scratch)?;
+        }
         if outcome.failed.is_empty() {
             eprintln!("no test notices {mutant}");
         }
         let trial = Trial {
             mutant: mutant.clone(),
-            tests: tests.len(),
+            tests: quick.len() + slow.len(),
             noticed: outcome.failed,
             hangs: outcome.hangs,
         };

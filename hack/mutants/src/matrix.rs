@@ -60,9 +60,10 @@ impl Report<'_> {
         noticed.count() * 100 / self.trials.len().max(1)
     }
 
-    /// How many mutants each test notices, and how many it alone does.
+    /// How many mutants each test notices, and how many it alone does. Slow tests did not run with most.
     fn by_test(&self) -> BTreeMap<&str, (usize, usize)> {
-        let tests = self.tests.iter().map(|test| (&*test.name, (0, 0)));
+        let quick = self.tests.iter().filter(|test| !test.is_slow());
+        let tests = quick.map(|test| (&*test.name, (0, 0)));
         let mut counts: BTreeMap<&str, (usize, usize)> = tests.collect();
         for trial in self.trials {
             for test in &trial.noticed {

@@ -9,7 +9,9 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, ensure};
 use serde::{Deserialize, Serialize};
 
-/// A test that takes longer has found a loop that does not end.
+/// A slower test would be most of what a mutant takes.
+const SLOW: f64 = 0.5;
+/// A test that takes longer, and several times as long as without a mutant, does not end.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// All tests together take some seconds.
 const MOST: Duration = Duration::from_secs(60);
@@ -24,6 +26,13 @@ pub(crate) struct Test {
     pub(crate) seconds: f64,
     /// The mutants whose switches it passes.
     pub(crate) passes: Vec<u32>,
+}
+
+impl Test {
+    /// Whether it runs only where no other test has noticed.
+    pub(crate) fn is_slow(&self) -> bool {
+        self.seconds > SLOW
+    }
 }
 
 /// What became of tests.
@@ -64,11 +73,8 @@ impl Program {
         let passed = folder.join("passed");
         File::create(&passed)?;
         let began = Instant::now();
-        let outcome = self.run(
-            ("MUTANTS_PASSED", &passed.to_string_lossy()),
-            &[name],
-            folder,
-        )?;
+        let variable = ("MUTANTS_PASSED", &*passed.to_string_lossy());
+        let outcome = self.run(variable, &[name], MOST, folder)?;
         let seconds = began.elapsed().as_secs_f64();
         let passed = fs::read(&passed)?;
         let (passes, _) = passed.as_chunks::<4>();
@@ -80,31 +86,42 @@ impl Program {
     }
 
     /// Runs tests with a mutant.
-    pub(crate) fn try_mutant(&self, id: u32, tests: &[&str], folder: &Path) -> Result<Outcome> {
+    pub(crate) fn try_mutant(&self, id: u32, tests: &[&Test], folder: &Path) -> Result<Outcome> {
         if tests.is_empty() {
             return Ok(Outcome::default());
         }
-        self.run(("MUTANT", &id.to_string()), tests, folder)
+        let names: Vec<&str> = tests.iter().map(|test| &*test.name).collect();
+        let slowest = tests.iter().map(|test| test.seconds).fold(0.0, f64::max);
+        let patience = PATIENCE.max(Duration::from_secs_f64(5.0 * slowest));
+        self.run(("MUTANT", &id.to_string()), &names, patience, folder)
     }
 
-    fn run(&self, variable: (&str, &str), tests: &[&str], folder: &Path) -> Result<Outcome> {
+    /// Runs tests until they end or one goes on for too long.
+    fn run(
+        &self,
+        (variable, value): (&str, &str),
+        tests: &[&str],
+        patience: Duration,
+        folder: &Path,
+    ) -> Result<Outcome> {
         let printed = folder.join("printed");
         let mut command = Command::new("sh");
         command.args(["-c", &format!("ulimit -v {MEMORY}; exec \"$0\" \"$@\"")]);
         command
             .arg(&self.path)
-            .args(["--test-threads", "1", "--exact"])
-            .args(tests);
-        command.env(variable.0, variable.1).current_dir(&self.copy);
+            .args(["--test-threads", "1", "--exact"]);
+        command
+            .args(tests)
+            .env(variable, value)
+            .current_dir(&self.copy);
         // The same cases each time. Those that fail are neither made small nor kept.
+        command.envs([
+            ("PROPTEST_DISABLE_FAILURE_PERSISTENCE", "1"),
+            ("PROPTEST_MAX_SHRINK_ITERS", "0"),
+            ("PROPTEST_RNG_SEED", "1"),
+            ("RUST_BACKTRACE", "0"),
+        ]);
         command
-            .env("PROPTEST_RNG_SEED", "1")
-            .env("PROPTEST_MAX_SHRINK_ITERS", "0");
-        command
-            .env("PROPTEST_DISABLE_FAILURE_PERSISTENCE", "true")
-            .env("RUST_BACKTRACE", "0");
-        command
-            .stdin(Stdio::null())
             .stdout(File::create(&printed)?)
             .stderr(Stdio::null());
         let mut child = command.spawn().context("cannot run the unit tests")?;
@@ -119,7 +136,7 @@ impl Program {
             if longer != length {
                 (length, since) = (longer, Instant::now());
             }
-            if !hangs && (since.elapsed() > PATIENCE || began.elapsed() > MOST) {
+            if !hangs && (since.elapsed() > patience || began.elapsed() > MOST) {
                 hangs = true;
                 child.kill()?;
             }
@@ -135,9 +152,8 @@ impl Program {
 
 /// The tests that did not succeed by what was printed, the one at which it ended included.
 fn failed(printed: &str) -> Vec<String> {
-    let lines = printed
-        .lines()
-        .filter_map(|line| line.strip_prefix("test "));
+    let lines = printed.lines();
+    let lines = lines.filter_map(|line| line.strip_prefix("test "));
     let lines = lines.filter_map(|line| line.split_once(" ... "));
     let failed = lines.filter(|(_, result)| *result != "ok" && !result.starts_with("ignored"));
     let names = failed.map(|(name, _)| name.trim_end_matches(" - should panic").to_owned());

@@ -47,10 +47,11 @@ impl<'a> Tree<'a> {
         Ok(Self { root, copy, files })
     }
 
-    /// What changes whenever a file does.
+    /// What changes whenever the library does.
     pub(crate) fn hash(&self) -> Result<u64> {
         let mut hasher = DefaultHasher::new();
-        for file in &self.files {
+        let is_of_library = |file: &&String| file.starts_with("src/") || *file == "Cargo.lock";
+        for file in self.files.iter().filter(is_of_library) {
             (file, fs::read(self.root.join(file))?).hash(&mut hasher);
         }
         Ok(hasher.finish())
