@@ -36,7 +36,7 @@ use tree::Tree;
 #[derive(Debug, Parser)]
 struct Args {
     /// For how long mutants are tried; those of earlier runs count too
-    #[arg(long, default_value_t = 600)]
+    #[arg(long, default_value_t = 420)]
     seconds: u64,
 
     /// The seed of the order in which they are tried

@@ -177,7 +177,10 @@ fn narrowest(mutants: &[Mutant], file: &str, line: usize) -> Vec<u32> {
 }
 
 fn decides(file: &str) -> bool {
-    let is_test =
-        file.contains("/tests/") || file.ends_with("/tests.rs") || file.ends_with("/testing.rs");
-    file.ends_with(".rs") && !is_test && DECIDES.iter().any(|folder| file.starts_with(folder))
+    let Some(module) = file.strip_suffix(".rs") else {
+        return false;
+    };
+    let mut names = module.split('/');
+    let is_test = names.any(|name| matches!(name, "tests" | "testing"));
+    !is_test && DECIDES.iter().any(|folder| file.starts_with(folder))
 }
