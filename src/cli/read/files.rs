@@ -144,12 +144,11 @@ pub(crate) fn put(lists: &mut Lists, mut object: Value, place: &str) {
         ResourceKind::Nodes => complaint::<Node>(&object),
         _ => None,
     };
-    match complaint {
-        Some(why) => lists.unreadable.push((place.into(), why)),
-        None => {
-            let all = lists.objects.entry(kind).or_default();
-            all.push(object.to_string());
-        }
+    if let Some(why) = complaint {
+        lists.unreadable.push((place.into(), why));
+    } else {
+        let all = lists.objects.entry(kind).or_default();
+        all.push(object.to_string());
     }
 }
 

@@ -215,7 +215,7 @@ impl Cluster {
 
     /// Runs `kubectl` with what is typed after it.
     pub async fn types(&self, words: &str) -> Result<String> {
-        self.kubectl(&Vec::from_iter(words.split(' '))).await
+        self.kubectl(&words.split(' ').collect::<Vec<_>>()).await
     }
 
     /// Applies manifests (`kubectl apply -f -`).
