@@ -1,4 +1,4 @@
-//! Hashes, and maps and sets, with a fixed hasher: they iterate in the same order in every process, so laboratory runs can be repeated. Keys
+//! Hashes, and maps and sets, with a fixed hasher: they iterate in the same order in every process, so simulated runs can be repeated. Keys
 //! come from the API server, which makes collision attacks impractical.
 
 use std::collections::{HashMap, HashSet};
