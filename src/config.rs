@@ -313,69 +313,26 @@ mod tests {
     fn an_invalid_configuration_is_refused_with_its_fault() {
         let class = |change: &str| format!("criticalComponentClasses: [{{{CLASS}{change}}}]");
         let with = |from: &str, to: &str| class("").replace(from, to);
-        for (yaml, expected) in [
-            (
-                "criticalComponents: []".to_owned(),
-                "unknown field `criticalComponents`",
-            ),
-            (
-                "passingTaints:\n- a\n- [b]".to_owned(),
-                "expected string scalar at line 3, column 3",
-            ),
+        #[rustfmt::skip]
+        let cases = [
+            ("criticalComponents: []".to_owned(), "unknown field `criticalComponents`"),
+            ("passingTaints:\n- a\n- [b]".to_owned(), "expected string scalar at line 3, column 3"),
             ("passingTaints: [a".to_owned(), "line 1"),
             (class(", labels: x"), "labels"),
-            (
-                with("name: a", "name: ''"),
-                "criticalComponentClasses[0].name: must not be empty",
-            ),
-            (
-                with("{matchLabels: {a: b}}", "{}"),
-                "criticalComponentClasses[0].selector: must not be empty",
-            ),
-            (
-                with("{a: b}", "{a/b/c: b}"),
-                "selector: \"a/b/c\" is not a valid label key",
-            ),
-            (
-                with("conditionPrefix: a.io/", "conditionPrefix: a.io"),
-                "conditionPrefix: must be a DNS name",
-            ),
-            (
-                with(
-                    "conditionPrefix: a.io/",
-                    "conditionPrefix: resource.nodegate.dev/",
-                ),
-                "conditionPrefix: is reserved",
-            ),
-            (
-                with("a.io/csi-", "a/b/c"),
-                "csiAnnotationPrefix: must be the beginning",
-            ),
-            (
-                class(", namespaces: []"),
-                "criticalComponentClasses[0].namespaces: must not be empty",
-            ),
-            (
-                class(", namespaces: ['']"),
-                "namespaces: \"\" is not the name",
-            ),
-            (
-                class(", namespaces: [a, '*']"),
-                "namespaces: \"*\" is not the name",
-            ),
-            (
-                format!("criticalComponentClasses: [{{{CLASS}}}, {{{CLASS}}}]"),
-                "criticalComponentClasses[1].name: another",
-            ),
-            (
-                "passingTaints: ['a b']".to_owned(),
-                "passingTaints[0]: \"a b\" is no taint key",
-            ),
-            (
-                "passingTaints: ['*/a*']".to_owned(),
-                "passingTaints[0]: \"*/a*\" is no taint key",
-            ),
-        ] {
+            (with("name: a", "name: ''"), "criticalComponentClasses[0].name: must not be empty"),
+            (with("{matchLabels: {a: b}}", "{}"), "criticalComponentClasses[0].selector: must not be empty"),
+            (with("{a: b}", "{a/b/c: b}"), "selector: \"a/b/c\" is not a valid label key"),
+            (with("conditionPrefix: a.io/", "conditionPrefix: a.io"), "conditionPrefix: must be a DNS name"),
+            (with("conditionPrefix: a.io/", "conditionPrefix: resource.nodegate.dev/"), "conditionPrefix: is reserved"),
+            (with("a.io/csi-", "a/b/c"), "csiAnnotationPrefix: must be the beginning"),
+            (class(", namespaces: []"), "criticalComponentClasses[0].namespaces: must not be empty"),
+            (class(", namespaces: ['']"), "namespaces: \"\" is not the name"),
+            (class(", namespaces: [a, '*']"), "namespaces: \"*\" is not the name"),
+            (format!("criticalComponentClasses: [{{{CLASS}}}, {{{CLASS}}}]"), "criticalComponentClasses[1].name: another"),
+            ("passingTaints: ['a b']".to_owned(), "passingTaints[0]: \"a b\" is no taint key"),
+            ("passingTaints: ['*/a*']".to_owned(), "passingTaints[0]: \"*/a*\" is no taint key"),
+        ];
+        for (yaml, expected) in cases {
             let problem = problem(&yaml);
             assert!(
                 problem.contains(expected),

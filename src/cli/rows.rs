@@ -541,19 +541,13 @@ mod tests {
         let bootstrap = || rule("r").bootstrap_only().waits_for("example.com/Ready");
         let leaves = || bootstrap().nodegate("existingNodes: Leave");
         let older = || node("n").created(at(-60));
-        for (rule, node, expected) in [
-            (
-                bootstrap(),
-                node("n").completed("r-uid"),
-                "its bootstrap is on record",
-            ),
+        #[rustfmt::skip]
+        let cases = [
+            (bootstrap(), node("n").completed("r-uid"), "its bootstrap is on record"),
             (leaves(), older(), "the node is older than the rule"),
-            (
-                leaves(),
-                node("n").completed("r-uid"),
-                "its bootstrap is on record",
-            ),
-        ] {
+            (leaves(), node("n").completed("r-uid"), "its bootstrap is on record"),
+        ];
+        for (rule, node, expected) in cases {
             let snapshot = Scene::default().rule(&rule).node(node).read(at(60));
             let plan = snapshot.view.plan("n").unwrap();
             let known = snapshot.view.node("n").unwrap().node;
@@ -582,71 +576,17 @@ mod tests {
         let held = || node("n").dated_taint(GATE, "NoSchedule");
         let met = || held().condition("Net", "True");
         let deleted = "the rule is being deleted since 2026-01-01T00:00:00Z: ";
-        for (what, rule, node, leads, verdict, said, next) in [
-            (
-                "fine",
-                rule(),
-                met(),
-                true,
-                "releasing",
-                PROMISE.to_owned(),
-                "",
-            ),
-            (
-                "denied",
-                failing(rule(), DENIED),
-                met(),
-                true,
-                "held",
-                DENIED.to_owned(),
-                "admit",
-            ),
-            (
-                "headless",
-                rule(),
-                met(),
-                false,
-                "held",
-                NOBODY.to_owned(),
-                "check the controller",
-            ),
-            (
-                "a dry run",
-                rule().dry_run(),
-                met(),
-                true,
-                "held",
-                ABANDONED.to_owned(),
-                "turn the rule on",
-            ),
-            (
-                "a dry run, unmet",
-                rule().dry_run(),
-                held(),
-                true,
-                "held",
-                ABANDONED.to_owned(),
-                "turn the rule on",
-            ),
-            (
-                "not added",
-                failing(rule(), NOT_ADDED),
-                node("n"),
-                true,
-                "waiting",
-                NOT_ADDED.to_owned(),
-                "admit",
-            ),
-            (
-                "deleted",
-                failing(rule(), DENIED).deleting(),
-                met(),
-                true,
-                "held",
-                deleted.to_owned() + DENIED,
-                "admit",
-            ),
-        ] {
+        #[rustfmt::skip]
+        let cases = [
+            ("fine", rule(), met(), true, "releasing", PROMISE.to_owned(), ""),
+            ("denied", failing(rule(), DENIED), met(), true, "held", DENIED.to_owned(), "admit"),
+            ("headless", rule(), met(), false, "held", NOBODY.to_owned(), "check the controller"),
+            ("a dry run", rule().dry_run(), met(), true, "held", ABANDONED.to_owned(), "turn the rule on"),
+            ("a dry run, unmet", rule().dry_run(), held(), true, "held", ABANDONED.to_owned(), "turn the rule on"),
+            ("not added", failing(rule(), NOT_ADDED), node("n"), true, "waiting", NOT_ADDED.to_owned(), "admit"),
+            ("deleted", failing(rule(), DENIED).deleting(), met(), true, "held", deleted.to_owned() + DENIED, "admit"),
+        ];
+        for (what, rule, node, leads, verdict, said, next) in cases {
             let mut snapshot = Scene::default().rule(&rule).node(node).read(at(60));
             snapshot.leader = (!leads).then(|| Leader::of(Lease::default()));
             let it = explain_node(&snapshot, "n").unwrap();

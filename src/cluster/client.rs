@@ -186,25 +186,15 @@ mod tests {
         let full = r#"{"kind": "Status", "status": "Failure", "message": "slow down", "reason": "TooManyRequests",
             "details": {"retryAfterSeconds": 2}, "code": 429}"#;
         let plain = "Too many requests, please try again later.\n";
-        for (name, header, body, message, seconds) in [
+        #[rustfmt::skip]
+        let cases = [
             ("in the details", None, full, "slow down", Some(2)),
             ("in both", Some("1"), full, "slow down", Some(2)),
-            (
-                "in the header alone",
-                Some("1"),
-                plain,
-                plain.trim(),
-                Some(1),
-            ),
+            ("in the header alone", Some("1"), plain, plain.trim(), Some(1)),
             ("nowhere", None, plain, plain.trim(), None),
-            (
-                "as a date",
-                Some("Fri, 31 Dec 1999 23:59:59 GMT"),
-                plain,
-                plain.trim(),
-                None,
-            ),
-        ] {
+            ("as a date", Some("Fri, 31 Dec 1999 23:59:59 GMT"), plain, plain.trim(), None),
+        ];
+        for (name, header, body, message, seconds) in cases {
             let mut response = Response::builder().status(429);
             if let Some(header) = header {
                 response = response.header(RETRY_AFTER, header);

@@ -146,48 +146,21 @@ mod tests {
 
     #[test]
     fn devices_count_once_each_pool_is_complete_in_its_newest_generation() {
-        for (name, slices, reason) in [
+        #[rustfmt::skip]
+        let cases = [
             ("nothing", vec![], "DevicesNotPublished"),
-            (
-                "one of one",
-                vec![slice("a", 1, 1, 8, 0)],
-                "DevicesPublished",
-            ),
-            (
-                "one of two",
-                vec![slice("a", 1, 2, 8, 0)],
-                "DevicesNotPublished",
-            ),
-            (
-                "no device",
-                vec![slice("a", 1, 1, 0, 0)],
-                "DevicesNotPublished",
-            ),
-            (
-                "a tainted one",
-                vec![slice("a", 1, 1, 8, 1)],
-                "DevicesTainted",
-            ),
+            ("one of one", vec![slice("a", 1, 1, 8, 0)], "DevicesPublished"),
+            ("one of two", vec![slice("a", 1, 2, 8, 0)], "DevicesNotPublished"),
+            ("no device", vec![slice("a", 1, 1, 0, 0)], "DevicesNotPublished"),
+            ("a tainted one", vec![slice("a", 1, 1, 8, 1)], "DevicesTainted"),
             (
                 "an old generation does not count, not even its taints",
                 vec![slice("a", 1, 1, 8, 8), slice("a", 2, 1, 8, 0)],
                 "DevicesPublished",
             ),
-            (
-                "a new generation that is not complete",
-                vec![slice("a", 1, 1, 8, 0), slice("a", 2, 2, 4, 0)],
-                "DevicesNotPublished",
-            ),
-            (
-                "another pool is not complete",
-                vec![slice("a", 1, 1, 8, 0), slice("b", 1, 2, 8, 0)],
-                "DevicesNotPublished",
-            ),
-            (
-                "two pools",
-                vec![slice("a", 4, 1, 8, 0), slice("b", 1, 1, 0, 0)],
-                "DevicesPublished",
-            ),
+            ("a new generation that is not complete", vec![slice("a", 1, 1, 8, 0), slice("a", 2, 2, 4, 0)], "DevicesNotPublished"),
+            ("another pool is not complete", vec![slice("a", 1, 1, 8, 0), slice("b", 1, 2, 8, 0)], "DevicesNotPublished"),
+            ("two pools", vec![slice("a", 4, 1, 8, 0), slice("b", 1, 1, 0, 0)], "DevicesPublished"),
             (
                 "a pool with more than it declares hides no missing slice of another",
                 vec![
@@ -205,7 +178,8 @@ mod tests {
                 ],
                 "DevicesNotPublished",
             ),
-        ] {
+        ];
+        for (name, slices, reason) in cases {
             let condition = Devices::of("d", &slices, true).condition();
             assert_eq!(condition.detail.reason(), reason, "{name}");
         }

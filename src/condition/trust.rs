@@ -139,47 +139,17 @@ mod tests {
         const MINUTE: i64 = 60;
         let condition = node("n").condition("Net", "True").build().conditions[0].clone();
         let timeout: Duration = "10m".parse().unwrap();
-        for (name, followed_at, timeout, sees_heartbeats, after, believed, recheck) in [
+        #[rustfmt::skip]
+        let cases = [
             ("at once", 0, None, true, 0, false, Some(6 * MINUTE)),
             ("a minute after", 0, None, true, 60, false, Some(6 * MINUTE)),
             ("six minutes after", 0, None, true, 6 * MINUTE, true, None),
-            (
-                "while nothing is seen",
-                0,
-                None,
-                false,
-                60 * MINUTE,
-                false,
-                None,
-            ),
-            (
-                "it ought to beat",
-                0,
-                Some(timeout),
-                true,
-                6 * MINUTE,
-                false,
-                None,
-            ),
-            (
-                "it ought to beat, long after",
-                0,
-                Some(timeout),
-                true,
-                60 * MINUTE,
-                false,
-                None,
-            ),
-            (
-                "nobody wanted to know then",
-                100 + 59 * MINUTE,
-                Some(timeout),
-                true,
-                60 * MINUTE,
-                true,
-                Some(69 * MINUTE),
-            ),
-        ] {
+            ("while nothing is seen", 0, None, false, 60 * MINUTE, false, None),
+            ("it ought to beat", 0, Some(timeout), true, 6 * MINUTE, false, None),
+            ("it ought to beat, long after", 0, Some(timeout), true, 60 * MINUTE, false, None),
+            ("nobody wanted to know then", 100 + 59 * MINUTE, Some(timeout), true, 60 * MINUTE, true, Some(69 * MINUTE)),
+        ];
+        for (name, followed_at, timeout, sees_heartbeats, after, believed, recheck) in cases {
             let trust = trust(timeout, sees_heartbeats);
             let observations = rebooted(99, followed_at);
             let assessed = trust.assess(&condition, &observations, at(100 + after));

@@ -76,19 +76,13 @@ mod tests {
             synced: true,
             ..Readiness::default()
         };
-        for (readiness, knows_brake, expected) in [
+        #[rustfmt::skip]
+        let cases = [
             (&synced, true, None),
-            (
-                &synced,
-                false,
-                Some("the Lease has not been read yet, which says whether all rules are suspended"),
-            ),
-            (
-                &Readiness::default(),
-                true,
-                Some("caches have not synced yet"),
-            ),
-        ] {
+            (&synced, false, Some("the Lease has not been read yet, which says whether all rules are suspended")),
+            (&Readiness::default(), true, Some("caches have not synced yet")),
+        ];
+        for (readiness, knows_brake, expected) in cases {
             assert_eq!(readiness.problem(knows_brake).as_deref(), expected);
         }
     }

@@ -49,23 +49,19 @@ mod tests {
 
     #[test]
     fn a_rate_is_taken_as_the_go_client_takes_it() {
-        for (arguments, expected) in [
+        #[rustfmt::skip]
+        let cases = [
             (&[][..], None),
             (&["--kube-api-qps=50"], Some((50.0, 50))),
             (&["--kube-api-qps=0.5"], Some((0.5, 1))),
-            (
-                &["--kube-api-qps", "20", "--kube-api-burst", "30"],
-                Some((20.0, 30)),
-            ),
-            (
-                &["--kube-api-qps=20", "--kube-api-burst=0"],
-                Some((20.0, 20)),
-            ),
+            (&["--kube-api-qps", "20", "--kube-api-burst", "30"], Some((20.0, 30))),
+            (&["--kube-api-qps=20", "--kube-api-burst=0"], Some((20.0, 20))),
             // A negative rate means no limit.
             (&["--kube-api-qps", "-1", "--kube-api-burst", "30"], None),
             (&["--kube-api-qps=0"], None),
             (&["--kube-api-burst=30"], None),
-        ] {
+        ];
+        for (arguments, expected) in cases {
             let cli = Cli::try_parse_from([&["nodegate"], arguments].concat());
             let cli = cli.unwrap_or_else(|error| panic!("{error}"));
             let expected = expected.map(|(per_second, burst)| Rate { per_second, burst });

@@ -63,28 +63,15 @@ mod tests {
 
     #[test]
     fn every_flag_is_accepted_in_the_forms_that_go_accepts() {
-        for (arguments, said) in [
-            (
-                &["--rule-concurrent-reconciles=4"][..],
-                &["--rule-concurrent-reconciles"][..],
-            ),
+        #[rustfmt::skip]
+        let cases = [
+            (&["--rule-concurrent-reconciles=4"][..], &["--rule-concurrent-reconciles"][..]),
             (&["--pprof-bind-address=:6060"], &["--pprof-bind-address"]),
-            (
-                &["--enable-node-state-metrics"],
-                &["--enable-node-state-metrics"],
-            ),
-            (
-                &["--enable-node-state-metrics=false", "--zap-devel=true"],
-                &["--enable-node-state-metrics", "--zap-devel"],
-            ),
-            (
-                &[
-                    "--zap-stacktrace-level=panic",
-                    "--zap-time-encoding=iso8601",
-                ],
-                &["--zap-stacktrace-level", "--zap-time-encoding"],
-            ),
-        ] {
+            (&["--enable-node-state-metrics"], &["--enable-node-state-metrics"]),
+            (&["--enable-node-state-metrics=false", "--zap-devel=true"], &["--enable-node-state-metrics", "--zap-devel"]),
+            (&["--zap-stacktrace-level=panic", "--zap-time-encoding=iso8601"], &["--zap-stacktrace-level", "--zap-time-encoding"]),
+        ];
+        for (arguments, said) in cases {
             assert_eq!(given(arguments), said, "{arguments:?}");
         }
     }

@@ -130,40 +130,18 @@ mod tests {
 
     #[test]
     fn a_lease_is_taken_only_when_no_holder_renews_it() {
-        for (name, holder, duration, unchanged, expected) in [
+        #[rustfmt::skip]
+        let cases = [
             ("ours", "me", Some(15), 0, LeaseClaim::Renew),
-            (
-                "ours, though run out",
-                "me",
-                Some(15),
-                60,
-                LeaseClaim::Renew,
-            ),
+            ("ours, though run out", "me", Some(15), 60, LeaseClaim::Renew),
             ("released", "", Some(1), 0, LeaseClaim::Take),
             ("never held", "", None, 0, LeaseClaim::Take),
             ("another's", "other", Some(15), 14, LeaseClaim::Wait),
-            (
-                "another's, run out",
-                "other",
-                Some(15),
-                15,
-                LeaseClaim::Take,
-            ),
-            (
-                "another's, for longer",
-                "other",
-                Some(60),
-                15,
-                LeaseClaim::Wait,
-            ),
-            (
-                "another's, without a duration",
-                "other",
-                None,
-                15,
-                LeaseClaim::Take,
-            ),
-        ] {
+            ("another's, run out", "other", Some(15), 15, LeaseClaim::Take),
+            ("another's, for longer", "other", Some(60), 15, LeaseClaim::Wait),
+            ("another's, without a duration", "other", None, 15, LeaseClaim::Take),
+        ];
+        for (name, holder, duration, unchanged, expected) in cases {
             let (duration, unchanged) = (duration.map(Duration::from_secs), unchanged * SECOND);
             let claim = LeaseClaim::of("me", holder, duration, unchanged);
             assert_eq!(claim, expected, "{name}");
@@ -189,37 +167,18 @@ mod tests {
         let held = |at: u32| Renewal::Held {
             asked: start + at * SECOND,
         };
-        for (name, attempt, seen, now, expected, ends) in [
+        #[rustfmt::skip]
+        let cases = [
             ("renewed", held(2), 2, 3, Ok(()), 12),
             ("failed once", Renewal::Failed, 7, 7, Ok(()), 10),
-            (
-                "failed for too long",
-                Renewal::Failed,
-                9,
-                10,
-                Err(Loss::RanOut),
-                10,
-            ),
+            ("failed for too long", Renewal::Failed, 9, 10, Err(Loss::RanOut), 10),
             // The term counts from the request.
-            (
-                "renewed, and heard of too late",
-                held(2),
-                2,
-                12,
-                Err(Loss::RanOut),
-                12,
-            ),
+            ("renewed, and heard of too late", held(2), 2, 12, Err(Loss::RanOut), 12),
             ("another's", Renewal::Taken, 2, 2, Err(Loss::Taken), 10),
-            (
-                "nothing seen for two minutes",
-                held(119),
-                0,
-                120,
-                Ok(()),
-                129,
-            ),
+            ("nothing seen for two minutes", held(119), 0, 120, Ok(()), 129),
             ("nor after", held(120), 0, 121, Err(Loss::Blind), 130),
-        ] {
+        ];
+        for (name, attempt, seen, now, expected, ends) in cases {
             let mut term = Term::new(start);
             let result = term.after(attempt, start + seen * SECOND, start + now * SECOND);
             assert_eq!(result, expected, "{name}");

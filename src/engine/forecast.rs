@@ -371,54 +371,24 @@ mod tests {
             node("going").deleting(),
             node("new").created(at(100)),
         ];
-        for (name, rule, expected) in [
+        #[rustfmt::skip]
+        let cases = [
             ("bootstrap-only", gate(), Some("3 of 7")),
-            (
-                "continuous",
-                gate().spec("enforcementMode: continuous"),
-                Some("4 of 7"),
-            ),
-            (
-                "leaves those that are older",
-                gate().nodegate("existingNodes: Leave"),
-                Some("1 of 7"),
-            ),
+            ("continuous", gate().spec("enforcementMode: continuous"), Some("4 of 7")),
+            ("leaves those that are older", gate().nodegate("existingNodes: Leave"), Some("1 of 7")),
             (
                 "with another reason",
                 gate().spec("conditions: [{type: Net, requiredStatus: 'True', nodegate: {reasons: [Done]}}]"),
                 Some("4 of 7"),
             ),
-            (
-                "with components",
-                gate().waits_for("node.gardener.cloud/CriticalPodsReady"),
-                Some("at least 3 of 7"),
-            ),
-            (
-                "of components alone",
-                rule("r").waits_for("node.gardener.cloud/CriticalPodsReady"),
-                None,
-            ),
+            ("with components", gate().waits_for("node.gardener.cloud/CriticalPodsReady"), Some("at least 3 of 7")),
+            ("of components alone", rule("r").waits_for("node.gardener.cloud/CriticalPodsReady"), None),
             ("a dry run", gate().dry_run(), None),
             ("suspended", gate().nodegate("suspend: true"), None),
             ("remove-only", gate().remove_only(), None),
-            (
-                "with a grace period",
-                rule("r").waits_for("Net").nodegate("gracePeriod: 1m"),
-                None,
-            ),
-            (
-                "with a limit",
-                rule("r").waits_for("Net").nodegate("disruption: {}"),
-                None,
-            ),
-            (
-                "any of them",
-                rule("r")
-                    .waits_for("Net")
-                    .waits_for("Other")
-                    .spec("conditionPolicy: anyOf"),
-                Some("4 of 7"),
-            ),
+            ("with a grace period", rule("r").waits_for("Net").nodegate("gracePeriod: 1m"), None),
+            ("with a limit", rule("r").waits_for("Net").nodegate("disruption: {}"), None),
+            ("any of them", rule("r") .waits_for("Net") .waits_for("Other") .spec("conditionPolicy: anyOf"), Some("4 of 7")),
             (
                 "any of them, not all seen",
                 rule("r")
@@ -427,7 +397,8 @@ mod tests {
                     .spec("conditionPolicy: anyOf"),
                 None,
             ),
-        ] {
+        ];
+        for (name, rule, expected) in cases {
             assert_eq!(count(&rule, &nodes).as_deref(), expected, "{name}");
         }
         assert_eq!(count(&gate(), &nodes[..1]), None, "nobody");

@@ -246,23 +246,15 @@ fn dry_run_results(tally: &Tally<'_>, basis: Basis<'_>) -> DryRunResults {
     };
     let have = if risky == 1 { "has" } else { "have" };
     let Prospects { repaired, blocked } = prospects;
+    #[rustfmt::skip]
     let parts = [
         (adds, format!("would add {}", taints(adds))),
-        (
-            held_back.map_or(0, |it| it.waiting),
-            held_back.map(Report::to_string).unwrap_or_default(),
-        ),
+        (held_back.map_or(0, |it| it.waiting), held_back.map(Report::to_string).unwrap_or_default()),
         (in_grace, format!("{} {grace}", nodes(in_grace))),
         (removes, format!("would remove {}", taints(removes))),
         (risky, format!("{} {have} missing conditions", nodes(risky))),
         (repaired, format!("would repair {}", nodes(repaired))),
-        (
-            blocked,
-            format!(
-                "would not repair {} while so many are unhealthy",
-                nodes(blocked)
-            ),
-        ),
+        (blocked, format!("would not repair {} while so many are unhealthy", nodes(blocked) )),
         (would_gate.gated, would_gate.to_string()),
     ];
     let parts = parts.into_iter();

@@ -32,7 +32,6 @@ fn passed_over(world: &World) -> Vec<(&'static str, String)> {
 }
 
 #[test]
-#[expect(clippy::too_many_lines, reason = "one table")]
 fn a_condition_that_is_met_on_no_node_is_named() {
     let here = || node("n");
     let elsewhere = || node("n").label("kubernetes.io/os", "windows");
@@ -44,29 +43,12 @@ fn a_condition_that_is_met_on_no_node_is_named() {
         let linux = asks.selects("kubernetes.io/os", "linux");
         world(&node).naming("tools/agent").rule(&linux)
     };
-    for (kind, required, node, registered, expected) in [
-        (
-            AGENT,
-            "True",
-            here(),
-            &[][..],
-            Some(("NoSuchDaemonSet", "no DaemonSet tools/agent today")),
-        ),
-        (
-            AGENT,
-            "True",
-            elsewhere(),
-            &[],
-            Some(("NoSuchDaemonSet", "no DaemonSet tools/agent today")),
-        ),
+    #[rustfmt::skip]
+    let cases = [
+        (AGENT, "True", here(), &[][..], Some(("NoSuchDaemonSet", "no DaemonSet tools/agent today"))),
+        (AGENT, "True", elsewhere(), &[], Some(("NoSuchDaemonSet", "no DaemonSet tools/agent today"))),
         (AGENT, "False", here(), &[], None),
-        (
-            DRIVER,
-            "True",
-            here(),
-            &[],
-            Some(("NoSuchCSIDriver", "driver ebs.csi.aws.com today")),
-        ),
+        (DRIVER, "True", here(), &[], Some(("NoSuchCSIDriver", "driver ebs.csi.aws.com today"))),
         (DRIVER, "True", here(), &["ebs.csi.aws.com"], None),
         (DRIVER, "True", elsewhere(), &[], None),
         (
@@ -89,40 +71,14 @@ fn a_condition_that_is_met_on_no_node_is_named() {
                 "nothing makes conditions of type resource.nodegate.dev/,",
             )),
         ),
-        (
-            "daemon-sets.nodegate.dev/x",
-            "True",
-            here(),
-            &[],
-            Some((
-                "CountedAsAbsent",
-                "no node reports daemon-sets.nodegate.dev/x,",
-            )),
-        ),
-        (
-            "daemon-sets.nodegate.dev/x",
-            "True",
-            reports("daemon-sets.nodegate.dev/x"),
-            &[],
-            None,
-        ),
-        (
-            "nodegate.dev/x",
-            "True",
-            elsewhere(),
-            &[],
-            Some(("CountedAsAbsent", "no node reports nodegate.dev/x,")),
-        ),
+        ("daemon-sets.nodegate.dev/x", "True", here(), &[], Some(("CountedAsAbsent", "no node reports daemon-sets.nodegate.dev/x,"))),
+        ("daemon-sets.nodegate.dev/x", "True", reports("daemon-sets.nodegate.dev/x"), &[], None),
+        ("nodegate.dev/x", "True", elsewhere(), &[], Some(("CountedAsAbsent", "no node reports nodegate.dev/x,"))),
         ("mynodegate.dev/x", "True", here(), &[], None),
         ("example.com/Ready", "True", here(), &[], None),
-        (
-            "resource.nodegate.dev/nvidia.com/gpu",
-            "True",
-            here(),
-            &[],
-            None,
-        ),
-    ] {
+        ("resource.nodegate.dev/nvidia.com/gpu", "True", here(), &[], None),
+    ];
+    for (kind, required, node, registered, expected) in cases {
         let found = unmade(&of(node, kind, required), registered);
         let is_expected = match (&found[..], expected) {
             ([(reason, message)], Some((why, words))) => *reason == why && message.contains(words),
@@ -205,39 +161,16 @@ fn a_daemon_set_that_a_rule_passes_over_is_named() {
     let outside = ("NG004", "daemonset/tenant/agent".to_owned());
     let both = vec![shut_out, outside.clone()];
     let tainted = |key: &str| node("n").taint(key, "NoSchedule");
-    for (name, node, rule, expected) in [
+    #[rustfmt::skip]
+    let cases = [
         ("waits for the class", node("n"), gate.clone(), both.clone()),
-        (
-            "the taint is there",
-            tainted(GATE),
-            gate.clone(),
-            both.clone(),
-        ),
-        (
-            "another taint keeps it off",
-            tainted("dedicated"),
-            gate.clone(),
-            vec![],
-        ),
-        (
-            "another taint that will go",
-            tainted("node.kubernetes.io/not-ready"),
-            gate.clone(),
-            both,
-        ),
-        (
-            "waits for something else",
-            node("n"),
-            rule("r").waits_for("example.com/Network"),
-            vec![],
-        ),
-        (
-            "repels nobody",
-            node("n"),
-            gate.taint(GATE, "PreferNoSchedule"),
-            vec![outside],
-        ),
-    ] {
+        ("the taint is there", tainted(GATE), gate.clone(), both.clone()),
+        ("another taint keeps it off", tainted("dedicated"), gate.clone(), vec![]),
+        ("another taint that will go", tainted("node.kubernetes.io/not-ready"), gate.clone(), both),
+        ("waits for something else", node("n"), rule("r").waits_for("example.com/Network"), vec![]),
+        ("repels nobody", node("n"), gate.taint(GATE, "PreferNoSchedule"), vec![outside]),
+    ];
+    for (name, node, rule, expected) in cases {
         let world = world(&node)
             .daemon_set(&cni)
             .daemon_set(&tolerant)

@@ -152,20 +152,16 @@ mod tests {
             eviction_rate,
             ..defaults
         };
-        for (line, expected) in [
+        #[rustfmt::skip]
+        let cases = [
             ("controller --leader-elect", Some(defaults)),
-            (
-                "controller --node-eviction-rate=0.5 --other 1",
-                Some(rate(0.5)),
-            ),
+            ("controller --node-eviction-rate=0.5 --other 1", Some(rate(0.5))),
             ("-node-eviction-rate 0.5", Some(rate(0.5))),
-            (
-                "--node-eviction-rate=2 --node-eviction-rate=0.5",
-                Some(rate(0.5)),
-            ),
+            ("--node-eviction-rate=2 --node-eviction-rate=0.5", Some(rate(0.5))),
             ("--node-eviction-rate=fast", None),
             ("--node-eviction-rate", None),
-        ] {
+        ];
+        for (line, expected) in cases {
             assert_eq!(of(line), expected, "{line}");
         }
     }

@@ -208,18 +208,14 @@ mod tests {
         assert_eq!(read, expected);
         let empty = claim(json!({"metadata": meta, "status": {"nodeName": "", "providerID": ""}}));
         assert_eq!((empty.node_name, empty.provider_id), (None, None));
-        for (status, complaint) in [
+        #[rustfmt::skip]
+        let cases = [
             (json!(5), "status: invalid type"),
             (json!({"conditions": {}}), "status.conditions: invalid type"),
-            (
-                json!({"conditions": [5]}),
-                "status.conditions[0]: invalid type",
-            ),
-            (
-                json!({"conditions": [{"type": 5}]}),
-                "status.conditions[0].type: invalid type",
-            ),
-        ] {
+            (json!({"conditions": [5]}), "status.conditions[0]: invalid type"),
+            (json!({"conditions": [{"type": 5}]}), "status.conditions[0].type: invalid type"),
+        ];
+        for (status, complaint) in cases {
             let object = json!({"metadata": meta, "status": status});
             let object: Watched<NodeClaim> = serde_json::from_value(object).unwrap();
             let said = object.read().unwrap_err().to_string();

@@ -109,47 +109,21 @@ mod tests {
     #[test]
     fn tolerations_follow_kubernetes() {
         let taint = Taint::new("k", "v", TaintEffect::NoSchedule);
-        for (name, json, tolerated) in [
+        #[rustfmt::skip]
+        let cases = [
             ("everything", r#"{"operator":"Exists"}"#, true),
-            (
-                "key of any value",
-                r#"{"key":"k","operator":"Exists"}"#,
-                true,
-            ),
-            (
-                "equal value",
-                r#"{"key":"k","operator":"Equal","value":"v"}"#,
-                true,
-            ),
-            (
-                "no operator means equal",
-                r#"{"key":"k","value":"v"}"#,
-                true,
-            ),
-            (
-                "empty operator means equal",
-                r#"{"key":"k","operator":"","value":"v"}"#,
-                true,
-            ),
+            ("key of any value", r#"{"key":"k","operator":"Exists"}"#, true),
+            ("equal value", r#"{"key":"k","operator":"Equal","value":"v"}"#, true),
+            ("no operator means equal", r#"{"key":"k","value":"v"}"#, true),
+            ("empty operator means equal", r#"{"key":"k","operator":"","value":"v"}"#, true),
             ("another value", r#"{"key":"k","value":"w"}"#, false),
             ("no value", r#"{"key":"k"}"#, false),
             ("another key", r#"{"key":"j","operator":"Exists"}"#, false),
-            (
-                "the effect",
-                r#"{"key":"k","operator":"Exists","effect":"NoSchedule"}"#,
-                true,
-            ),
-            (
-                "another effect",
-                r#"{"key":"k","operator":"Exists","effect":"NoExecute"}"#,
-                false,
-            ),
-            (
-                "a comparison",
-                r#"{"key":"k","operator":"Gt","value":"1"}"#,
-                false,
-            ),
-        ] {
+            ("the effect", r#"{"key":"k","operator":"Exists","effect":"NoSchedule"}"#, true),
+            ("another effect", r#"{"key":"k","operator":"Exists","effect":"NoExecute"}"#, false),
+            ("a comparison", r#"{"key":"k","operator":"Gt","value":"1"}"#, false),
+        ];
+        for (name, json, tolerated) in cases {
             assert_eq!(
                 taint.is_tolerated_by(&toleration(json)),
                 tolerated,

@@ -346,66 +346,28 @@ fn a_wrong_required_field_is_named() {
     let odd = |field: &str, wanted: &str| {
         format!("{field}: invalid type: integer `5`, expected {wanted}")
     };
-    for (kind, place, complaint) in [
-        (
-            "Node",
-            "/metadata",
-            "metadata: invalid type: integer `5`, expected struct Metadata".to_owned(),
-        ),
+    #[rustfmt::skip]
+    let cases = [
+        ("Node", "/metadata", "metadata: invalid type: integer `5`, expected struct Metadata".to_owned()),
         ("Node", "/metadata/uid", odd("metadata.uid", "a string")),
         ("Node", "/metadata/labels", odd("metadata.labels", "a map")),
-        (
-            "Node",
-            "/metadata/labels/karpenter.sh~1nodepool",
-            odd("metadata.labels.karpenter.sh/nodepool", "a string"),
-        ),
+        ("Node", "/metadata/labels/karpenter.sh~1nodepool", odd("metadata.labels.karpenter.sh/nodepool", "a string")),
         ("Node", "/spec", odd("spec", "struct Spec")),
         ("Node", "/spec/taints", odd("spec.taints", "a sequence")),
-        (
-            "Node",
-            "/spec/taints/0",
-            odd("spec.taints[0]", "struct Taint"),
-        ),
-        (
-            "Node",
-            "/spec/taints/0/effect",
-            odd("spec.taints[0].effect", "a string"),
-        ),
+        ("Node", "/spec/taints/0", odd("spec.taints[0]", "struct Taint")),
+        ("Node", "/spec/taints/0/effect", odd("spec.taints[0].effect", "a string")),
         ("Node", "/status", odd("status", "struct Status")),
-        (
-            "Node",
-            "/status/conditions",
-            odd("status.conditions", "a sequence"),
-        ),
-        (
-            "Node",
-            "/status/conditions/0/type",
-            odd("status.conditions[0].type", "a string"),
-        ),
+        ("Node", "/status/conditions", odd("status.conditions", "a sequence")),
+        ("Node", "/status/conditions/0/type", odd("status.conditions[0].type", "a string")),
         ("Pod", "/spec/nodeName", odd("spec.nodeName", "a string")),
         ("Pod", "/status", odd("status", "struct Status")),
-        (
-            "CSINode",
-            "/spec/drivers",
-            odd("spec.drivers", "a sequence"),
-        ),
-        (
-            "ResourceSlice",
-            "/spec/pool",
-            odd("spec.pool", "struct Pool"),
-        ),
-        (
-            "DaemonSet",
-            "/spec/template/spec/nodeSelector",
-            odd("spec.template.spec.nodeSelector", "a map"),
-        ),
+        ("CSINode", "/spec/drivers", odd("spec.drivers", "a sequence")),
+        ("ResourceSlice", "/spec/pool", odd("spec.pool", "struct Pool")),
+        ("DaemonSet", "/spec/template/spec/nodeSelector", odd("spec.template.spec.nodeSelector", "a map")),
         ("NodeClaim", "/status", odd("status", "struct Status")),
-        (
-            "NodeReadinessRule",
-            "/metadata/name",
-            odd("metadata.name", "a string"),
-        ),
-    ] {
+        ("NodeReadinessRule", "/metadata/name", odd("metadata.name", "a string")),
+    ];
+    for (kind, place, complaint) in cases {
         let of = KINDS.iter().find(|it| it.name == kind).unwrap();
         let mut object = (of.sample)();
         *object.pointer_mut(place).unwrap() = json!(5);

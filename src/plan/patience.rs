@@ -185,57 +185,16 @@ mod tests {
                 })
         };
         let now = 1000;
-        for (name, policy, conditions, memory, expected) in [
-            (
-                "met",
-                "allOf",
-                &[("A", "True", 5), ("B", "True", 9)][..],
-                None,
-                None,
-            ),
-            (
-                "by the node",
-                "allOf",
-                &[("A", "False", 5), ("B", "True", 9)],
-                None,
-                Some(5),
-            ),
-            (
-                "the first that turned",
-                "allOf",
-                &[("A", "False", 5), ("B", "False", 9)],
-                None,
-                Some(5),
-            ),
-            (
-                "any: the last that turned",
-                "anyOf",
-                &[("A", "False", 5), ("B", "False", 9)],
-                None,
-                Some(9),
-            ),
-            (
-                "any: one with no time",
-                "anyOf",
-                &[("A", "False", 5)],
-                None,
-                Some(now),
-            ),
+        #[rustfmt::skip]
+        let cases = [
+            ("met", "allOf", &[("A", "True", 5), ("B", "True", 9)][..], None, None),
+            ("by the node", "allOf", &[("A", "False", 5), ("B", "True", 9)], None, Some(5)),
+            ("the first that turned", "allOf", &[("A", "False", 5), ("B", "False", 9)], None, Some(5)),
+            ("any: the last that turned", "anyOf", &[("A", "False", 5), ("B", "False", 9)], None, Some(9)),
+            ("any: one with no time", "anyOf", &[("A", "False", 5)], None, Some(now)),
             ("never reported", "allOf", &[], None, Some(now)),
-            (
-                "never reported, remembered",
-                "allOf",
-                &[],
-                Some(remembers(false, 700)),
-                Some(700),
-            ),
-            (
-                "seen to turn",
-                "allOf",
-                &[("A", "False", 5), ("B", "True", 9)],
-                Some(remembers(true, 600)),
-                Some(600),
-            ),
+            ("never reported, remembered", "allOf", &[], Some(remembers(false, 700)), Some(700)),
+            ("seen to turn", "allOf", &[("A", "False", 5), ("B", "True", 9)], Some(remembers(true, 600)), Some(600)),
             (
                 "unmet for longer than either condition",
                 "allOf",
@@ -243,14 +202,9 @@ mod tests {
                 Some(remembers(false, 300)),
                 Some(300),
             ),
-            (
-                "a clock that is ahead",
-                "allOf",
-                &[("A", "False", 5000), ("B", "True", 9)],
-                None,
-                Some(now),
-            ),
-        ] {
+            ("a clock that is ahead", "allOf", &[("A", "False", 5000), ("B", "True", 9)], None, Some(now)),
+        ];
+        for (name, policy, conditions, memory, expected) in cases {
             let rule = rule("r")
                 .created(at(-9000))
                 .taint("readiness.k8s.io/gate", "NoSchedule")

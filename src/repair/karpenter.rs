@@ -164,42 +164,20 @@ mod tests {
     #[test]
     fn a_claim_is_found_by_the_node_it_names_else_by_its_instance() {
         let node = node("n", "p");
-        for (name, claims, found) in [
+        #[rustfmt::skip]
+        let cases = [
             ("none", vec![], Err(NoClaim::NotFound)),
-            (
-                "another node's",
-                vec![claim("c", "m", "q")],
-                Err(NoClaim::NotFound),
-            ),
+            ("another node's", vec![claim("c", "m", "q")], Err(NoClaim::NotFound)),
             ("by name", vec![claim("c", "n", "")], Ok("c")),
             ("by name and instance", vec![claim("c", "n", "p")], Ok("c")),
             ("by instance", vec![claim("c", "", "p")], Ok("c")),
-            (
-                "by name first",
-                vec![claim("c", "n", "p"), claim("d", "", "p")],
-                Ok("c"),
-            ),
-            (
-                "two by name",
-                vec![claim("c", "n", "p"), claim("d", "n", "")],
-                Err(NoClaim::Several("c", "d")),
-            ),
-            (
-                "two by instance",
-                vec![claim("c", "", "p"), claim("d", "", "p")],
-                Err(NoClaim::Several("c", "d")),
-            ),
-            (
-                "an earlier node of this name",
-                vec![claim("c", "n", "q")],
-                Err(NoClaim::OtherInstance("c")),
-            ),
-            (
-                "the instance under another name",
-                vec![claim("c", "m", "p")],
-                Err(NoClaim::OtherInstance("c")),
-            ),
-        ] {
+            ("by name first", vec![claim("c", "n", "p"), claim("d", "", "p")], Ok("c")),
+            ("two by name", vec![claim("c", "n", "p"), claim("d", "n", "")], Err(NoClaim::Several("c", "d"))),
+            ("two by instance", vec![claim("c", "", "p"), claim("d", "", "p")], Err(NoClaim::Several("c", "d"))),
+            ("an earlier node of this name", vec![claim("c", "n", "q")], Err(NoClaim::OtherInstance("c"))),
+            ("the instance under another name", vec![claim("c", "m", "p")], Err(NoClaim::OtherInstance("c"))),
+        ];
+        for (name, claims, found) in cases {
             let mut all = NodeClaims::default();
             for claim in claims {
                 all.put(kept(claim));

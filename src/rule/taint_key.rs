@@ -49,7 +49,8 @@ mod tests {
     #[test]
     fn a_rule_manages_only_keys_that_are_its_to_manage() {
         use TaintPolicy::{AddAndRemove as Add, RemoveOnly as Remove};
-        for (key, policy, allowed) in [
+        #[rustfmt::skip]
+        let cases = [
             ("readiness.k8s.io/x", Add, true),
             ("readiness.k8s.io/x", Remove, true),
             ("readiness.k8s.io/", Add, false),
@@ -59,23 +60,12 @@ mod tests {
             ("bare", Remove, true),
             ("node.kubernetes.io/not-ready", Remove, false),
             ("kubernetes.io/x", Remove, false),
-            (
-                "startup-taint.cluster-autoscaler.kubernetes.io/x",
-                Remove,
-                true,
-            ),
-            (
-                "ignore-taint.cluster-autoscaler.kubernetes.io/x",
-                Remove,
-                true,
-            ),
+            ("startup-taint.cluster-autoscaler.kubernetes.io/x", Remove, true),
+            ("ignore-taint.cluster-autoscaler.kubernetes.io/x", Remove, true),
             ("cluster-autoscaler.kubernetes.io/x", Remove, false),
-            (
-                "node.cloudprovider.kubernetes.io/uninitialized",
-                Remove,
-                false,
-            ),
-        ] {
+            ("node.cloudprovider.kubernetes.io/uninitialized", Remove, false),
+        ];
+        for (key, policy, allowed) in cases {
             assert_eq!(check(key, policy).is_ok(), allowed, "{key} {policy}");
         }
     }

@@ -147,46 +147,18 @@ mod tests {
 
     #[test]
     fn requirements_that_kubernetes_rejects_are_named() {
-        for (key, operator, values, expected) in [
-            (
-                "a/b/c",
-                "Exists",
-                &[][..],
-                r#""a/b/c" is not a valid label key"#,
-            ),
+        #[rustfmt::skip]
+        let cases = [
+            ("a/b/c", "Exists", &[][..], r#""a/b/c" is not a valid label key"#),
             ("", "Exists", &[], r#""" is not a valid label key"#),
             ("UP/x", "Exists", &[], r#""UP/x" is not a valid label key"#),
-            (
-                "a",
-                "In",
-                &[],
-                r#"operator In on "a" takes at least one value"#,
-            ),
-            (
-                "a",
-                "Exists",
-                &["x"],
-                r#"operator Exists on "a" takes no values"#,
-            ),
-            (
-                "a",
-                "Gt",
-                &["x"],
-                r#"operator Gt on "a" takes exactly one whole number"#,
-            ),
-            (
-                "a",
-                "In",
-                &["-x"],
-                r#""-x" is not a valid value for label "a""#,
-            ),
-            (
-                "a",
-                "Like",
-                &["x"],
-                r#"operator "Like" on "a" is not one of In, NotIn, Exists, DoesNotExist"#,
-            ),
-        ] {
+            ("a", "In", &[], r#"operator In on "a" takes at least one value"#),
+            ("a", "Exists", &["x"], r#"operator Exists on "a" takes no values"#),
+            ("a", "Gt", &["x"], r#"operator Gt on "a" takes exactly one whole number"#),
+            ("a", "In", &["-x"], r#""-x" is not a valid value for label "a""#),
+            ("a", "Like", &["x"], r#"operator "Like" on "a" is not one of In, NotIn, Exists, DoesNotExist"#),
+        ];
+        for (key, operator, values, expected) in cases {
             assert_eq!(
                 requirement(key, operator, values).unwrap_err().to_string(),
                 expected

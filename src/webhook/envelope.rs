@@ -131,18 +131,14 @@ mod tests {
     #[test]
     fn an_unreadable_review_is_answered_with_the_reason() {
         let long = json!({"text": "x".repeat(MAX_SPEC)});
-        for (body, words) in [
+        #[rustfmt::skip]
+        let cases = [
             (b"[]".to_vec(), "invalid length 0"),
             (b"{".to_vec(), "EOF while parsing"),
-            (
-                br#"{"apiVersion": "a", "kind": "b"}"#.to_vec(),
-                "missing field `request`",
-            ),
-            (
-                review(&rule(&long)),
-                "spec: has 262155 bytes; at most 262144 are reviewed",
-            ),
-        ] {
+            (br#"{"apiVersion": "a", "kind": "b"}"#.to_vec(), "missing field `request`"),
+            (review(&rule(&long)), "spec: has 262155 bytes; at most 262144 are reviewed"),
+        ];
+        for (body, words) in cases {
             let error = serde_json::from_slice::<Envelope>(&body).err().unwrap();
             assert!(error.to_string().contains(words), "{error}");
         }

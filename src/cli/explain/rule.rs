@@ -208,33 +208,15 @@ mod tests {
             "spec": {"holderIdentity": "a", "renewTime": "2026-01-01T00:01:00.000000Z"},
         });
         let lease = || Leader::of(serde_json::from_value(lease.clone()).unwrap());
-        for (what, rule, brakes, expected) in [
-            (
-                "rejected",
-                rejected(),
-                false,
-                "kubectl delete nodereadinessrule r",
-            ),
-            (
-                "pruned",
-                pruned,
-                false,
-                "kubectl apply --server-side --force-conflicts -k config/crd",
-            ),
-            (
-                "braked, holds all",
-                holding(3),
-                true,
-                "kubectl delete nodereadinessrule r",
-            ),
+        #[rustfmt::skip]
+        let cases = [
+            ("rejected", rejected(), false, "kubectl delete nodereadinessrule r"),
+            ("pruned", pruned, false, "kubectl apply --server-side --force-conflicts -k config/crd"),
+            ("braked, holds all", holding(3), true, "kubectl delete nodereadinessrule r"),
             ("braked, holds some", holding(2), true, "annotate lease"),
-            (
-                "holds all",
-                holding(3),
-                false,
-                "kubectl nodegate explain node/n",
-            ),
-        ] {
+            ("holds all", holding(3), false, "kubectl nodegate explain node/n"),
+        ];
+        for (what, rule, brakes, expected) in cases {
             let tainted = node("n").dated_taint(GATE, "NoSchedule");
             let mut snapshot = Scene::default().rule(&rule).node(tainted).read(at(60));
             snapshot.leader = brakes.then(lease);

@@ -131,21 +131,17 @@ mod tests {
     fn a_document_that_is_no_rule_is_reported_with_its_place() {
         let two = format!("{RULE}\n---\n{}", RULE.replace("name: a", "name: b"));
         assert_eq!(read(&two).unwrap(), ["a", "b"]);
-        for (text, expected) in [
+        #[rustfmt::skip]
+        let cases = [
             (format!("{RULE}\n---\n{RULE}"), "rule a is there twice"),
-            (
-                format!("{RULE}\n---\n{{apiVersion: apps/v1, kind: Deployment}}"),
-                "r.yaml document 2 is a Deployment (apps/v1)",
-            ),
-            (
-                "a: 1\nb: {{ .Values.b }}".into(),
-                "r.yaml line 2: a template is left in it",
-            ),
+            (format!("{RULE}\n---\n{{apiVersion: apps/v1, kind: Deployment}}"), "r.yaml document 2 is a Deployment (apps/v1)"),
+            ("a: 1\nb: {{ .Values.b }}".into(), "r.yaml line 2: a template is left in it"),
             ("just text".into(), "document 1 is no Kubernetes object"),
             (String::new(), "r.yaml: it is empty"),
             (RULE.replace("name: a", ""), "has no metadata.name"),
             ("a: [".into(), "r.yaml: "),
-        ] {
+        ];
+        for (text, expected) in cases {
             let said = read(&text).unwrap_err();
             assert!(said.contains(expected), "{text}: {said}");
         }

@@ -445,27 +445,14 @@ mod tests {
         let unheard_of = || leaving().waits_for("Nett");
         let fine = || leaving().waits_for("Net");
         let gating = || rule("r").waits_for("Net");
-        for (name, rule, says_no, says) in [
-            (
-                "misspelt",
-                misspelt(),
-                true,
-                "fault: there is no DaemonSet kube-system/cillium today",
-            ),
-            (
-                "unheard of",
-                unheard_of(),
-                true,
-                "fault: none of the 3 nodes that it selects meets its conditions",
-            ),
+        #[rustfmt::skip]
+        let cases = [
+            ("misspelt", misspelt(), true, "fault: there is no DaemonSet kube-system/cillium today"),
+            ("unheard of", unheard_of(), true, "fault: none of the 3 nodes that it selects meets its conditions"),
             ("fine", fine(), false, "selects 3 nodes: does not hold 3"),
-            (
-                "gating",
-                gating(),
-                true,
-                "selects 3 nodes: gates 2, does not hold 1",
-            ),
-        ] {
+            ("gating", gating(), true, "selects 3 nodes: gates 2, does not hold 1"),
+        ];
+        for (name, rule, says_no, says) in cases {
             let (live, is_no) = previewed(&rule, None, &nodes);
             assert_eq!(is_no, says_no, "{name}: {live}");
             assert!(live.contains(says), "{name}: {live}");

@@ -160,52 +160,18 @@ mod tests {
         let both = || node("a", &[NET, DISK]);
         let tolerant = with(pod(), "/spec/tolerations", json!([{"operator": "Exists"}]));
         let unseen = with(pod(), "/status/conditions", json!([]));
-        for (name, objects, expected) in [
-            (
-                "the only node is held",
-                vec![rule("net"), held(), pod()],
-                &["rule/net"][..],
-            ),
-            (
-                "all are held",
-                vec![rule("net"), held(), node("b", &[NET]), pod()],
-                &["rule/net"],
-            ),
-            (
-                "by two rules",
-                vec![rule("net"), rule("disk"), both(), pod()],
-                &["rule/disk", "rule/net"],
-            ),
-            (
-                "a node is not held",
-                vec![rule("net"), held(), node("b", &[]), pod()],
-                &[],
-            ),
-            (
-                "another taint stays",
-                vec![rule("net"), node("a", &[NET, "dedicated"]), pod()],
-                &[],
-            ),
-            (
-                "it tolerates the taint",
-                vec![rule("net"), held(), tolerant],
-                &[],
-            ),
-            (
-                "the scheduler has not seen it",
-                vec![rule("net"), held(), unseen],
-                &[],
-            ),
-            (
-                "a dry run",
-                vec![
-                    with(rule("net"), "/spec/dryRun", json!(true)),
-                    held(),
-                    pod(),
-                ],
-                &[],
-            ),
-        ] {
+        #[rustfmt::skip]
+        let cases = [
+            ("the only node is held", vec![rule("net"), held(), pod()], &["rule/net"][..]),
+            ("all are held", vec![rule("net"), held(), node("b", &[NET]), pod()], &["rule/net"]),
+            ("by two rules", vec![rule("net"), rule("disk"), both(), pod()], &["rule/disk", "rule/net"]),
+            ("a node is not held", vec![rule("net"), held(), node("b", &[]), pod()], &[]),
+            ("another taint stays", vec![rule("net"), node("a", &[NET, "dedicated"]), pod()], &[]),
+            ("it tolerates the taint", vec![rule("net"), held(), tolerant], &[]),
+            ("the scheduler has not seen it", vec![rule("net"), held(), unseen], &[]),
+            ("a dry run", vec![with(rule("net"), "/spec/dryRun", json!(true)), held(), pod()], &[]),
+        ];
+        for (name, objects, expected) in cases {
             let snapshot = read(&objects, &Wanted::checkup());
             let checkup = check(Vec::new(), &snapshot);
             let found = checkup.findings.iter().filter(|it| it.id == "NG005");

@@ -245,11 +245,9 @@ mod tests {
         let mut killed = agent(false, 3, json!({"waiting": {"reason": "CrashLoopBackOff"}}));
         killed["containerStatuses"][0]["lastState"] =
             json!({"terminated": {"exitCode": 137, "reason": "OOMKilled"}});
-        for (status, expected) in [
-            (
-                killed,
-                "container agent: CrashLoopBackOff, restarted 3 times, last ended: OOMKilled (exit code 137)",
-            ),
+        #[rustfmt::skip]
+        let cases = [
+            (killed, "container agent: CrashLoopBackOff, restarted 3 times, last ended: OOMKilled (exit code 137)"),
             (json!({}), "init container setup has not been started yet"),
             (
                 agent(
@@ -259,24 +257,12 @@ mod tests {
                 ),
                 "container agent: ImagePullBackOff: Back-off pulling",
             ),
-            (
-                agent(false, 3, json!({"waiting": {"reason": "CrashLoopBackOff"}})),
-                "container agent: CrashLoopBackOff, restarted 3 times",
-            ),
-            (
-                agent(false, 1, json!({"running": {}})),
-                "container agent runs but is not ready, restarted once",
-            ),
-            (
-                agent(
-                    false,
-                    0,
-                    json!({"terminated": {"exitCode": 2, "reason": "Error"}}),
-                ),
-                "container agent has ended: Error (exit code 2)",
-            ),
+            (agent(false, 3, json!({"waiting": {"reason": "CrashLoopBackOff"}})), "container agent: CrashLoopBackOff, restarted 3 times"),
+            (agent(false, 1, json!({"running": {}})), "container agent runs but is not ready, restarted once"),
+            (agent(false, 0, json!({"terminated": {"exitCode": 2, "reason": "Error"}})), "container agent has ended: Error (exit code 2)"),
             (agent(true, 0, json!({"running": {}})), ""),
-        ] {
+        ];
+        for (status, expected) in cases {
             assert_eq!(culprit(&status), expected);
         }
     }
@@ -288,40 +274,18 @@ mod tests {
             let pod: Pod = serde_json::from_value(pod).unwrap();
             super::culprit(&pod).unwrap().has_log()
         };
-        for (state, last, expected) in [
+        #[rustfmt::skip]
+        let cases = [
             (json!({}), json!({}), false),
-            (
-                json!({"waiting": {"reason": "CreateContainerConfigError"}}),
-                json!({}),
-                false,
-            ),
-            (
-                json!({"waiting": {"reason": "ContainerCreating"}}),
-                json!({}),
-                false,
-            ),
-            (
-                json!({"waiting": {"reason": "CrashLoopBackOff"}}),
-                json!({"exitCode": 1, "reason": "Error"}),
-                true,
-            ),
-            (
-                json!({"waiting": {"reason": "CrashLoopBackOff"}}),
-                json!({"exitCode": 128, "reason": "StartError"}),
-                false,
-            ),
-            (
-                json!({"terminated": {"exitCode": 128, "reason": "StartError"}}),
-                json!({}),
-                false,
-            ),
-            (
-                json!({"terminated": {"exitCode": 2, "reason": "Error"}}),
-                json!({}),
-                true,
-            ),
+            (json!({"waiting": {"reason": "CreateContainerConfigError"}}), json!({}), false),
+            (json!({"waiting": {"reason": "ContainerCreating"}}), json!({}), false),
+            (json!({"waiting": {"reason": "CrashLoopBackOff"}}), json!({"exitCode": 1, "reason": "Error"}), true),
+            (json!({"waiting": {"reason": "CrashLoopBackOff"}}), json!({"exitCode": 128, "reason": "StartError"}), false),
+            (json!({"terminated": {"exitCode": 128, "reason": "StartError"}}), json!({}), false),
+            (json!({"terminated": {"exitCode": 2, "reason": "Error"}}), json!({}), true),
             (json!({"running": {}}), json!({}), true),
-        ] {
+        ];
+        for (state, last, expected) in cases {
             let last = if last == json!({}) {
                 last
             } else {

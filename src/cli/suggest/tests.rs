@@ -178,38 +178,16 @@ fn awaited(objects: Vec<(ResourceKind, Value)>) -> (Vec<String>, String) {
 
 #[test]
 fn devices_are_waited_for_on_their_nodes_and_no_daemon_set_that_provides_them() {
-    for (image, condition, pool) in [
-        (
-            "nvcr.io/nvidia/k8s-device-plugin:v0.17.4",
-            "resource.nodegate.dev/nvidia.com/gpu",
-            "nvidia-gpu",
-        ),
-        (
-            "gke.gcr.io/nvidia-gpu-device-plugin@sha256:0a",
-            "resource.nodegate.dev/nvidia.com/gpu",
-            "nvidia-gpu",
-        ),
-        (
-            "registry.k8s.io/dra-driver-nvidia/dra-driver-nvidia-gpu:v0.4.1",
-            "resourceslice.nodegate.dev/gpu.nvidia.com",
-            "nvidia-dra",
-        ),
-        (
-            "nvcr.io/nvidia/k8s-dra-driver-gpu:v25.3.2",
-            "resourceslice.nodegate.dev/gpu.nvidia.com",
-            "nvidia-dra",
-        ),
-        (
-            "docker.io/rocm/k8s-device-plugin:1.31",
-            "resource.nodegate.dev/amd.com/gpu",
-            "amd-gpu",
-        ),
-        (
-            "public.ecr.aws/neuron/neuron-device-plugin:2.26",
-            "resource.nodegate.dev/aws.amazon.com/neuron",
-            "neuron",
-        ),
-    ] {
+    #[rustfmt::skip]
+    let cases = [
+        ("nvcr.io/nvidia/k8s-device-plugin:v0.17.4", "resource.nodegate.dev/nvidia.com/gpu", "nvidia-gpu"),
+        ("gke.gcr.io/nvidia-gpu-device-plugin@sha256:0a", "resource.nodegate.dev/nvidia.com/gpu", "nvidia-gpu"),
+        ("registry.k8s.io/dra-driver-nvidia/dra-driver-nvidia-gpu:v0.4.1", "resourceslice.nodegate.dev/gpu.nvidia.com", "nvidia-dra"),
+        ("nvcr.io/nvidia/k8s-dra-driver-gpu:v25.3.2", "resourceslice.nodegate.dev/gpu.nvidia.com", "nvidia-dra"),
+        ("docker.io/rocm/k8s-device-plugin:1.31", "resource.nodegate.dev/amd.com/gpu", "amd-gpu"),
+        ("public.ecr.aws/neuron/neuron-device-plugin:2.26", "resource.nodegate.dev/aws.amazon.com/neuron", "neuron"),
+    ];
+    for (image, condition, pool) in cases {
         let plugin = daemon_set("gpu-operator/plugin", &[image], &json!([]));
         let expected = (
             vec![condition.to_owned()],
@@ -258,28 +236,14 @@ fn a_csi_driver_is_waited_for_by_its_name_where_there_is_a_csi_driver_of_that_na
     );
     let containers = azure.pointer_mut("/spec/template/spec/containers").unwrap();
     containers[1]["env"] = json!([{"name": "SOCKET", "value": "/var/lib/kubelet/plugins/disk.csi.azure.com/csi.sock"}]);
-    for (daemon_set, drivers, expected) in [
-        (
-            efs(),
-            &["efs.csi.aws.com", "ebs.csi.aws.com"][..],
-            "csidriver.nodegate.dev/efs.csi.aws.com",
-        ),
-        (
-            efs(),
-            &["ebs.csi.aws.com"],
-            "daemonset.nodegate.dev/kube-system.efs-csi-node",
-        ),
-        (
-            rook,
-            &["rbd.csi.ceph.com", "rook.rbd.csi.ceph.com"],
-            "csidriver.nodegate.dev/rook.rbd.csi.ceph.com",
-        ),
-        (
-            azure,
-            &["disk.csi.azure.com"],
-            "csidriver.nodegate.dev/disk.csi.azure.com",
-        ),
-    ] {
+    #[rustfmt::skip]
+    let cases = [
+        (efs(), &["efs.csi.aws.com", "ebs.csi.aws.com"][..], "csidriver.nodegate.dev/efs.csi.aws.com"),
+        (efs(), &["ebs.csi.aws.com"], "daemonset.nodegate.dev/kube-system.efs-csi-node"),
+        (rook, &["rbd.csi.ceph.com", "rook.rbd.csi.ceph.com"], "csidriver.nodegate.dev/rook.rbd.csi.ceph.com"),
+        (azure, &["disk.csi.azure.com"], "csidriver.nodegate.dev/disk.csi.azure.com"),
+    ];
+    for (daemon_set, drivers, expected) in cases {
         let mut objects = of(&[daemon_set]);
         objects.extend(drivers.iter().map(|name| driver(name)));
         assert_eq!(awaited(objects).0, [expected]);

@@ -22,50 +22,20 @@ fn run(name: &str, created: i64, phase: &str) -> PodBuilder {
 fn the_newest_run_of_a_check_on_this_node_decides() {
     const MISSING: &str =
         "no pod of check checks/nccl has run on this node since it was created or booted";
-    for (name, runs, expected) in [
+    #[rustfmt::skip]
+    let cases = [
         ("none", vec![], Some(MISSING)),
         ("succeeded", vec![run("a", 10, "Succeeded")], None),
-        (
-            "running",
-            vec![run("a", 10, "Running")],
-            Some("pod checks/a has not ended yet"),
-        ),
-        (
-            "failed",
-            vec![run("a", 10, "Failed")],
-            Some("pod checks/a has failed"),
-        ),
-        (
-            "failed, and succeeded when it was tried again",
-            vec![run("b", 20, "Succeeded"), run("a", 10, "Failed")],
-            None,
-        ),
-        (
-            "succeeded, and failed later",
-            vec![run("a", 10, "Succeeded"), run("b", 20, "Failed")],
-            Some("pod checks/b has failed"),
-        ),
-        (
-            "in the second in which the node was created",
-            vec![run("a", 0, "Succeeded")],
-            None,
-        ),
-        (
-            "on an earlier node of the same name",
-            vec![run("a", -1, "Succeeded")],
-            Some(MISSING),
-        ),
-        (
-            "on another node",
-            vec![run("a", 10, "Succeeded").on("worker-2")],
-            Some(MISSING),
-        ),
-        (
-            "another check",
-            vec![run("a", 10, "Succeeded").label(CHECK_LABEL, "disk")],
-            Some(MISSING),
-        ),
-    ] {
+        ("running", vec![run("a", 10, "Running")], Some("pod checks/a has not ended yet")),
+        ("failed", vec![run("a", 10, "Failed")], Some("pod checks/a has failed")),
+        ("failed, and succeeded when it was tried again", vec![run("b", 20, "Succeeded"), run("a", 10, "Failed")], None),
+        ("succeeded, and failed later", vec![run("a", 10, "Succeeded"), run("b", 20, "Failed")], Some("pod checks/b has failed")),
+        ("in the second in which the node was created", vec![run("a", 0, "Succeeded")], None),
+        ("on an earlier node of the same name", vec![run("a", -1, "Succeeded")], Some(MISSING)),
+        ("on another node", vec![run("a", 10, "Succeeded").on("worker-2")], Some(MISSING)),
+        ("another check", vec![run("a", 10, "Succeeded").label(CHECK_LABEL, "disk")], Some(MISSING)),
+    ];
+    for (name, runs, expected) in cases {
         let component = Component::Check(ObjectKey::new("checks", "nccl"));
         let world = world(&worker()).waited_for(component);
         let world = runs.iter().fold(world, World::pod);
@@ -98,39 +68,16 @@ fn all_daemon_sets_that_run_here_have_to_be_ready_or_bound_but_those_that_are_to
     let other = || pod_of(&daemon_set("tools/b"));
     let unready = Some("pod tools/a is not Ready");
     // What all lack, and what all lack that have to be bound alone.
-    for (name, daemon_set, pods, all, bound) in [
+    #[rustfmt::skip]
+    let cases = [
         ("no pod", agent(), vec![], MISSING, MISSING),
         ("not Ready", agent(), vec![own()], unready, None),
         ("Ready", agent(), vec![own().ready()], None, None),
-        (
-            "terminating",
-            agent(),
-            vec![own().ready().deleting()],
-            MISSING,
-            MISSING,
-        ),
-        (
-            "failed",
-            agent(),
-            vec![own().phase("Failed")],
-            MISSING,
-            MISSING,
-        ),
-        (
-            "on another node",
-            agent(),
-            vec![own().ready().on("worker-2")],
-            MISSING,
-            MISSING,
-        ),
+        ("terminating", agent(), vec![own().ready().deleting()], MISSING, MISSING),
+        ("failed", agent(), vec![own().phase("Failed")], MISSING, MISSING),
+        ("on another node", agent(), vec![own().ready().on("worker-2")], MISSING, MISSING),
         ("another's pod", agent(), vec![other()], MISSING, MISSING),
-        (
-            "another's pod is Ready",
-            agent(),
-            vec![other().ready()],
-            MISSING,
-            MISSING,
-        ),
+        ("another's pod is Ready", agent(), vec![other().ready()], MISSING, MISSING),
         (
             "a Ready pod in another namespace that claims it as its owner",
             agent(),
@@ -138,36 +85,13 @@ fn all_daemon_sets_that_run_here_have_to_be_ready_or_bound_but_those_that_are_to
             MISSING,
             MISSING,
         ),
-        (
-            "another pod is not Ready",
-            agent(),
-            vec![own().ready(), pod("tools/c")],
-            None,
-            None,
-        ),
-        (
-            "to be ignored",
-            agent().label("nodegate.dev/ignore", "true"),
-            vec![],
-            None,
-            None,
-        ),
-        (
-            "not to be ignored",
-            agent().label("nodegate.dev/ignore", "false"),
-            vec![],
-            MISSING,
-            MISSING,
-        ),
+        ("another pod is not Ready", agent(), vec![own().ready(), pod("tools/c")], None, None),
+        ("to be ignored", agent().label("nodegate.dev/ignore", "true"), vec![], None, None),
+        ("not to be ignored", agent().label("nodegate.dev/ignore", "false"), vec![], MISSING, MISSING),
         ("being deleted", agent().deleting(), vec![], None, None),
-        (
-            "for other nodes",
-            agent().node_selector("gpu", "yes"),
-            vec![],
-            None,
-            None,
-        ),
-    ] {
+        ("for other nodes", agent().node_selector("gpu", "yes"), vec![], None, None),
+    ];
+    for (name, daemon_set, pods, all, bound) in cases {
         let world = world(&worker())
             .waited_for(Component::AllDaemonSets)
             .daemon_set(&daemon_set);
@@ -263,23 +187,16 @@ fn a_daemon_set_that_the_rules_own_taint_keeps_off_is_left_out_of_all() {
 
 #[test]
 fn a_condition_that_names_no_component_counts_as_absent() {
-    for (kind, expected) in [
-        (
-            "daemonsets.nodegate.dev/all",
-            Some(Component::AllDaemonSets),
-        ),
+    #[rustfmt::skip]
+    let cases = [
+        ("daemonsets.nodegate.dev/all", Some(Component::AllDaemonSets)),
         ("daemonsets.nodegate.dev/al", None),
-        (
-            "check.nodegate.dev/checks.nccl.v2",
-            Some(Component::Check(ObjectKey::new("checks", "nccl.v2"))),
-        ),
+        ("check.nodegate.dev/checks.nccl.v2", Some(Component::Check(ObjectKey::new("checks", "nccl.v2")))),
         ("check.nodegate.dev/nccl", None),
-        (
-            "resourceslice.nodegate.dev/gpu.example.com",
-            Some(Component::Devices("gpu.example.com".into())),
-        ),
+        ("resourceslice.nodegate.dev/gpu.example.com", Some(Component::Devices("gpu.example.com".into()))),
         ("resourceslice.nodegate.dev/GPU", None),
-    ] {
+    ];
+    for (kind, expected) in cases {
         let expected = expected.map_or(Source::Nobody, Source::Component);
         assert_eq!(Source::of(kind, &[]), expected, "{kind}");
     }

@@ -10,28 +10,14 @@ use crate::testing::{Builder, CRITICAL, ConditionAnswer, PodBuilder, daemon_set,
 #[test]
 fn a_node_without_critical_components_lacks_nothing() {
     let world = world(&worker().taint("node.kubernetes.io/not-ready", "NoSchedule"));
-    for (kind, reason, message) in [
-        (
-            SCHEDULED,
-            "DaemonSetsScheduled",
-            "no critical DaemonSet is meant for this node",
-        ),
-        (
-            READY,
-            "PodsReady",
-            "every critical pod on this node is Ready",
-        ),
-        (
-            DRIVERS,
-            "CSIDriversRegistered",
-            "every CSI driver that is waited for is registered",
-        ),
-        (
-            COMPONENTS,
-            "CriticalComponentsReady",
-            "no critical component is meant for this node",
-        ),
-    ] {
+    #[rustfmt::skip]
+    let cases = [
+        (SCHEDULED, "DaemonSetsScheduled", "no critical DaemonSet is meant for this node"),
+        (READY, "PodsReady", "every critical pod on this node is Ready"),
+        (DRIVERS, "CSIDriversRegistered", "every CSI driver that is waited for is registered"),
+        (COMPONENTS, "CriticalComponentsReady", "no critical component is meant for this node"),
+    ];
+    for (kind, reason, message) in cases {
         let answer = ConditionAnswer {
             status: ConditionStatus::True,
             reason: reason.into(),
@@ -146,37 +132,14 @@ fn a_daemon_set_is_waited_for_until_it_has_a_live_pod_of_its_own() {
 
 #[test]
 fn a_daemon_set_that_should_not_run_here_is_not_waited_for() {
-    for (name, daemon_set, expected) in [
+    #[rustfmt::skip]
+    let cases = [
         ("anywhere", cni(), true),
-        (
-            "this node's name",
-            cni().pod_spec("nodeName: worker-1"),
-            true,
-        ),
-        (
-            "another node's name",
-            cni().pod_spec("nodeName: worker-2"),
-            false,
-        ),
-        (
-            "node selector that matches",
-            cni()
-                .node_selector("kubernetes.io/arch", "arm64")
-                .node_selector("cores", "8"),
-            true,
-        ),
-        (
-            "node selector of which half matches",
-            cni()
-                .node_selector("kubernetes.io/arch", "arm64")
-                .node_selector("cores", "9"),
-            false,
-        ),
-        (
-            "node selector for a label that is missing",
-            cni().node_selector("gpu", ""),
-            false,
-        ),
+        ("this node's name", cni().pod_spec("nodeName: worker-1"), true),
+        ("another node's name", cni().pod_spec("nodeName: worker-2"), false),
+        ("node selector that matches", cni() .node_selector("kubernetes.io/arch", "arm64") .node_selector("cores", "8"), true),
+        ("node selector of which half matches", cni() .node_selector("kubernetes.io/arch", "arm64") .node_selector("cores", "9"), false),
+        ("node selector for a label that is missing", cni().node_selector("gpu", ""), false),
         (
             "preferred affinity only",
             cni().pod_spec(
@@ -184,7 +147,8 @@ fn a_daemon_set_that_should_not_run_here_is_not_waited_for() {
             ),
             true,
         ),
-    ] {
+    ];
+    for (name, daemon_set, expected) in cases {
         assert_meant_for(name, &labelled(), &daemon_set, expected);
     }
 }

@@ -97,34 +97,21 @@ fn a_named_daemon_set_is_waited_for_where_it_should_run() {
     let elsewhere = agent().node_selector("gpu", "yes");
     let tainted = || worker().taint("dedicated", "NoSchedule");
     let control_plane = "node-role.kubernetes.io/control-plane";
-    for (name, daemon_set, node, expected) in [
+    #[rustfmt::skip]
+    let cases = [
         ("another node selector", elsewhere.clone(), worker(), None),
-        (
-            "its node selector",
-            elsewhere,
-            worker().label("gpu", "yes"),
-            Some(MISSING),
-        ),
+        ("its node selector", elsewhere, worker().label("gpu", "yes"), Some(MISSING)),
         ("a taint that stays", agent(), tainted(), Some(KEPT_AWAY)),
-        (
-            "the taint of a role",
-            agent(),
-            tainted().taint(control_plane, "NoSchedule"),
-            None,
-        ),
+        ("the taint of a role", agent(), tainted().taint(control_plane, "NoSchedule"), None),
         (
             "the taint of a role that it tolerates",
             agent().toleration(&format!("{{key: {control_plane}, operator: Exists}}")),
             tainted().taint(control_plane, "NoSchedule"),
             Some(KEPT_AWAY),
         ),
-        (
-            "a taint that will go",
-            agent(),
-            worker().taint("node.kubernetes.io/not-ready", "NoSchedule"),
-            Some(MISSING),
-        ),
-    ] {
+        ("a taint that will go", agent(), worker().taint("node.kubernetes.io/not-ready", "NoSchedule"), Some(MISSING)),
+    ];
+    for (name, daemon_set, node, expected) in cases {
         let world = world(&node).naming("tools/agent").daemon_set(&daemon_set);
         assert_lack(name, &world, AGENT, expected);
     }

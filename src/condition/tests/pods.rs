@@ -117,7 +117,6 @@ fn critical_pods_have_to_be_ready() {
 }
 
 #[test]
-#[expect(clippy::too_many_lines, reason = "one table")]
 fn a_pod_of_a_daemon_set_has_to_be_ready_for_its_min_ready_seconds() {
     const NAMED: &str = "daemonset.nodegate.dev/kube-system.cni";
     const ALL: &str = "daemonsets.nodegate.dev/all";
@@ -131,58 +130,16 @@ fn a_pod_of_a_daemon_set_has_to_be_ready_for_its_min_ready_seconds() {
     let ready = |name: &str, since| pod_of(name).ready_since(at(since));
     let one = "not Ready for long enough yet: pod kube-system/a (30 s, until 2026-01-01T00:02:10Z)";
     let waits = Some(one);
-    for (name, world, expected, recheck) in [
-        (
-            "just now",
-            with(30).pod(&ready("a", 100)).now(at(100)),
-            waits,
-            Some(at(130)),
-        ),
-        (
-            "nearly for long enough",
-            with(30).pod(&ready("a", 100)).now(at(129)),
-            waits,
-            Some(at(130)),
-        ),
-        (
-            "for long enough",
-            with(30).pod(&ready("a", 100)).now(at(130)),
-            None,
-            None,
-        ),
-        (
-            "0 seconds",
-            with(0).pod(&ready("a", 100)).now(at(100)),
-            None,
-            None,
-        ),
-        (
-            "since an unknown time",
-            with(30).pod(&pod_of("a").ready_undated()),
-            Some("pod kube-system/a is not Ready"),
-            None,
-        ),
-        (
-            "since an unknown time, and 0 seconds",
-            with(0).pod(&pod_of("a").ready_undated()),
-            None,
-            None,
-        ),
-        (
-            "by a clock that is ahead",
-            with(30).pod(&ready("a", 100)).now(at(90)),
-            waits,
-            Some(at(130)),
-        ),
-        (
-            "beside an old one for long enough",
-            with(30)
-                .pod(&ready("a", 100))
-                .pod(&ready("b", 50))
-                .now(at(101)),
-            None,
-            None,
-        ),
+    #[rustfmt::skip]
+    let cases = [
+        ("just now", with(30).pod(&ready("a", 100)).now(at(100)), waits, Some(at(130))),
+        ("nearly for long enough", with(30).pod(&ready("a", 100)).now(at(129)), waits, Some(at(130))),
+        ("for long enough", with(30).pod(&ready("a", 100)).now(at(130)), None, None),
+        ("0 seconds", with(0).pod(&ready("a", 100)).now(at(100)), None, None),
+        ("since an unknown time", with(30).pod(&pod_of("a").ready_undated()), Some("pod kube-system/a is not Ready"), None),
+        ("since an unknown time, and 0 seconds", with(0).pod(&pod_of("a").ready_undated()), None, None),
+        ("by a clock that is ahead", with(30).pod(&ready("a", 100)).now(at(90)), waits, Some(at(130))),
+        ("beside an old one for long enough", with(30) .pod(&ready("a", 100)) .pod(&ready("b", 50)) .now(at(101)), None, None),
         (
             "beside an older one, neither for long enough",
             with(30)
@@ -192,15 +149,7 @@ fn a_pod_of_a_daemon_set_has_to_be_ready_for_its_min_ready_seconds() {
             waits,
             Some(at(130)),
         ),
-        (
-            "beside one that is not Ready",
-            with(30)
-                .pod(&ready("a", 100))
-                .pod(&pod_of("b"))
-                .now(at(111)),
-            waits,
-            Some(at(130)),
-        ),
+        ("beside one that is not Ready", with(30) .pod(&ready("a", 100)) .pod(&pod_of("b")) .now(at(111)), waits, Some(at(130))),
         (
             "since before the node was created, and not for long enough either",
             with(90).pod(&ready("a", -10)).now(at(59)),
@@ -215,7 +164,8 @@ fn a_pod_of_a_daemon_set_has_to_be_ready_for_its_min_ready_seconds() {
             ),
             Some(at(80)),
         ),
-    ] {
+    ];
+    for (name, world, expected, recheck) in cases {
         for kind in [READY, NAMED, ALL] {
             assert_lack(name, &world, kind, expected);
             let answer = world.condition(kind).unwrap();
@@ -243,7 +193,8 @@ fn of_several_daemon_sets_each_pod_has_its_own_time_and_one_that_is_not_ready_co
         .daemon_set(&proxy)
         .pod(&cni_pod().ready_since(at(100)));
     let both = world.clone().pod(&proxy_pod.clone().ready_since(at(100)));
-    for (now, expected, recheck) in [
+    #[rustfmt::skip]
+    let cases = [
         (
             at(104),
             Some(
@@ -252,15 +203,10 @@ fn of_several_daemon_sets_each_pod_has_its_own_time_and_one_that_is_not_ready_co
             ),
             Some(at(105)),
         ),
-        (
-            at(105),
-            Some(
-                "not Ready for long enough yet: pod kube-system/cni-1 (30 s, until 2026-01-01T00:02:10Z)",
-            ),
-            Some(at(130)),
-        ),
+        (at(105), Some("not Ready for long enough yet: pod kube-system/cni-1 (30 s, until 2026-01-01T00:02:10Z)"), Some(at(130))),
         (at(130), None, None),
-    ] {
+    ];
+    for (now, expected, recheck) in cases {
         let both = both.clone().now(now);
         assert_lack("both", &both, COMPONENTS, expected);
         assert_eq!(both.condition(COMPONENTS).unwrap().recheck, recheck);
@@ -323,26 +269,12 @@ fn a_pod_that_was_ready_before_the_node_was_created_is_believed_after_a_minute()
     let doubt = "pod kube-system/cni-1 has been Ready since before this node was created";
     let other = || pod("kube-system/other").critical();
     let with = |pod: &PodBuilder| world(&worker()).daemon_set(&cni()).pod(pod);
-    for (name, world, expected, recheck) in [
-        (
-            "at once",
-            with(&old()).now(at(0)),
-            Some(doubt),
-            Some(at(60)),
-        ),
-        (
-            "nearly a minute later",
-            with(&old()).now(at(59)),
-            Some(doubt),
-            Some(at(60)),
-        ),
+    #[rustfmt::skip]
+    let cases = [
+        ("at once", with(&old()).now(at(0)), Some(doubt), Some(at(60))),
+        ("nearly a minute later", with(&old()).now(at(59)), Some(doubt), Some(at(60))),
         ("a minute later", with(&old()).now(at(60)), None, None),
-        (
-            "Ready since the node was created",
-            with(&cni_pod().ready_since(at(0))).now(at(1)),
-            None,
-            None,
-        ),
+        ("Ready since the node was created", with(&cni_pod().ready_since(at(0))).now(at(1)), None, None),
         (
             "beside a new pod that is Ready",
             with(&old())
@@ -367,13 +299,9 @@ fn a_pod_that_was_ready_before_the_node_was_created_is_believed_after_a_minute()
             Some("pod kube-system/other has been Ready since before this node was created"),
             Some(at(60)),
         ),
-        (
-            "behind one that is not Ready",
-            with(&old()).pod(&other()).now(at(2)),
-            Some("pod kube-system/other is not Ready"),
-            Some(at(60)),
-        ),
-    ] {
+        ("behind one that is not Ready", with(&old()).pod(&other()).now(at(2)), Some("pod kube-system/other is not Ready"), Some(at(60))),
+    ];
+    for (name, world, expected, recheck) in cases {
         assert_lack(name, &world, READY, expected);
         let answer = world.condition(READY).unwrap();
         assert_eq!(answer.recheck, recheck, "{name}");

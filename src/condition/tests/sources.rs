@@ -158,44 +158,16 @@ fn a_class_is_about_its_own_components_only() {
     let world = || configured_world(&worker(), TWO_CLASSES);
     let gpu_missing = Some("DaemonSet gpu-system/driver has no pod on this node");
     let both_missing = Some("DaemonSet gpu-system/both has no pod on this node");
-    for (name, world, gardener, gpu) in [
-        (
-            "Gardener's",
-            world().daemon_set(&cni()),
-            Some(CNI_MISSING),
-            None,
-        ),
-        (
-            "the GPU class's",
-            world().daemon_set(&gpu),
-            None,
-            gpu_missing,
-        ),
-        (
-            "in no namespace of the class",
-            world().daemon_set(&elsewhere),
-            None,
-            None,
-        ),
-        (
-            "of both",
-            world().daemon_set(&both),
-            both_missing,
-            both_missing,
-        ),
-        (
-            "a pod in no namespace of the class",
-            world().pod(&pod("default/driver-1").of(&elsewhere)),
-            None,
-            None,
-        ),
-        (
-            "one of each",
-            world().daemon_set(&cni()).daemon_set(&gpu),
-            Some(CNI_MISSING),
-            gpu_missing,
-        ),
-    ] {
+    #[rustfmt::skip]
+    let cases = [
+        ("Gardener's", world().daemon_set(&cni()), Some(CNI_MISSING), None),
+        ("the GPU class's", world().daemon_set(&gpu), None, gpu_missing),
+        ("in no namespace of the class", world().daemon_set(&elsewhere), None, None),
+        ("of both", world().daemon_set(&both), both_missing, both_missing),
+        ("a pod in no namespace of the class", world().pod(&pod("default/driver-1").of(&elsewhere)), None, None),
+        ("one of each", world().daemon_set(&cni()).daemon_set(&gpu), Some(CNI_MISSING), gpu_missing),
+    ];
+    for (name, world, gardener, gpu) in cases {
         assert_lack(name, &world, COMPONENTS, gardener);
         assert_lack(name, &world, "gpu.example.com/CriticalComponentsReady", gpu);
     }
@@ -215,26 +187,14 @@ fn components_are_asked_about_in_gardeners_order() {
     let missing_driver = "CSI driver a.csi is not registered on this node";
     let base = || world(&worker()).daemon_set(&cni());
     let waiting = || cni_pod().waits_for_driver("a.csi");
-    for (name, world, expected) in [
+    #[rustfmt::skip]
+    let cases = [
         ("no pod", base(), Some(CNI_MISSING)),
-        (
-            "a pod that is not Ready and waits for a driver",
-            base().pod(&waiting()),
-            Some("pod kube-system/cni-1 is not Ready"),
-        ),
-        (
-            "a pod that waits for a driver",
-            base().pod(&waiting().ready()),
-            Some(missing_driver),
-        ),
-        (
-            "everything",
-            base()
-                .pod(&waiting().ready())
-                .csi_node(&csi_node("worker-1").driver("a.csi")),
-            None,
-        ),
-    ] {
+        ("a pod that is not Ready and waits for a driver", base().pod(&waiting()), Some("pod kube-system/cni-1 is not Ready")),
+        ("a pod that waits for a driver", base().pod(&waiting().ready()), Some(missing_driver)),
+        ("everything", base() .pod(&waiting().ready()) .csi_node(&csi_node("worker-1").driver("a.csi")), None),
+    ];
+    for (name, world, expected) in cases {
         assert_lack(name, &world, COMPONENTS, expected);
     }
 }
@@ -246,26 +206,17 @@ fn drivers_and_resources_are_asked_about_by_name() {
     let resource = "resource.nodegate.dev/nvidia.com/gpu";
     let no_driver = Some("CSI driver a.csi is not registered on this node");
     let no_gpu = Some("this node has no nvidia.com/gpu to allocate");
-    for (name, world, kind, expected) in [
+    #[rustfmt::skip]
+    let cases = [
         ("no CSINode", world(&worker()), driver, no_driver),
-        (
-            "another driver",
-            world(&worker()).csi_node(&csi_node("worker-1").driver("b.csi")),
-            driver,
-            no_driver,
-        ),
+        ("another driver", world(&worker()).csi_node(&csi_node("worker-1").driver("b.csi")), driver, no_driver),
         (
             "registered on an earlier node of the name",
             world(&worker()).csi_node(&csi_node("worker-1").owned_by("older").driver("a.csi")),
             driver,
             no_driver,
         ),
-        (
-            "registered",
-            world(&worker()).csi_node(&csi_node("worker-1").driver("a.csi")),
-            driver,
-            None,
-        ),
+        ("registered", world(&worker()).csi_node(&csi_node("worker-1").driver("a.csi")), driver, None),
         (
             "its storage is unreachable, and degraded before that",
             world(&worker()).csi_node(
@@ -316,7 +267,8 @@ fn drivers_and_resources_are_asked_about_by_name() {
             "resource.nodegate.dev/hugepages-2Mi",
             None,
         ),
-    ] {
+    ];
+    for (name, world, kind, expected) in cases {
         assert_lack(name, &world, kind, expected);
     }
 }
@@ -412,39 +364,17 @@ fn a_condition_that_depends_on_more_than_is_read_of_a_node_is_unknown() {
         let world = world(&worker()).waited_for(check);
         runs.fold(world, |world, run| world.pod(&run))
     };
-    for (name, make, most, kind, what) in [
-        (
-            "drivers",
-            &drivers as Make,
-            256,
-            DRIVER,
-            Some("256 CSI drivers"),
-        ),
-        (
-            "reports of drivers",
-            &reports,
-            256,
-            DRIVER,
-            Some("256 CSI drivers"),
-        ),
-        (
-            "waits of pods",
-            &waits,
-            256,
-            DRIVERS,
-            Some("256 waits for CSI drivers"),
-        ),
+    #[rustfmt::skip]
+    let cases = [
+        ("drivers", &drivers as Make, 256, DRIVER, Some("256 CSI drivers")),
+        ("reports of drivers", &reports, 256, DRIVER, Some("256 CSI drivers")),
+        ("waits of pods", &waits, 256, DRIVERS, Some("256 waits for CSI drivers")),
         ("pods", &pods, 1000, READY, Some("1000 such pods")),
         ("taints", &taints, 1000, COMPONENTS, Some("1000 taints")),
-        (
-            "slices",
-            &slices,
-            1000,
-            DEVICES,
-            Some("1000 such ResourceSlices"),
-        ),
+        ("slices", &slices, 1000, DEVICES, Some("1000 such ResourceSlices")),
         ("runs of a check", &runs, 1000, CHECK, None),
-    ] {
+    ];
+    for (name, make, most, kind, what) in cases {
         let unknown = |count: usize| {
             let condition = make(count).condition(kind).expect("it is made");
             let is_unknown = condition.status == ConditionStatus::Unknown;

@@ -8,53 +8,30 @@ use crate::testing::{Builder, GATE, RuleBuilder, configured_world, rule, world};
 #[test]
 fn a_taint_that_stays_shuts_out_a_daemon_set_that_does_not_tolerate_it() {
     let gpu = |effect| worker().taint_with("example.com/gpu", "yes", effect);
-    for (name, node, daemon_set, expected) in [
+    #[rustfmt::skip]
+    let cases = [
         ("NoSchedule", gpu("NoSchedule"), cni(), false),
         ("NoExecute", gpu("NoExecute"), cni(), false),
         ("PreferNoSchedule", gpu("PreferNoSchedule"), cni(), true),
-        (
-            "tolerated by key",
-            gpu("NoSchedule"),
-            cni().toleration("{key: example.com/gpu, operator: Exists}"),
-            true,
-        ),
-        (
-            "tolerated by value",
-            gpu("NoSchedule"),
-            cni().toleration("{key: example.com/gpu, value: 'yes', effect: NoSchedule}"),
-            true,
-        ),
-        (
-            "tolerated with another value",
-            gpu("NoSchedule"),
-            cni().toleration("{key: example.com/gpu, value: 'no'}"),
-            false,
-        ),
+        ("tolerated by key", gpu("NoSchedule"), cni().toleration("{key: example.com/gpu, operator: Exists}"), true),
+        ("tolerated by value", gpu("NoSchedule"), cni().toleration("{key: example.com/gpu, value: 'yes', effect: NoSchedule}"), true),
+        ("tolerated with another value", gpu("NoSchedule"), cni().toleration("{key: example.com/gpu, value: 'no'}"), false),
         (
             "tolerated with another effect",
             gpu("NoExecute"),
             cni().toleration("{key: example.com/gpu, operator: Exists, effect: NoSchedule}"),
             false,
         ),
-        (
-            "everything tolerated",
-            gpu("NoExecute"),
-            cni().toleration("{operator: Exists}"),
-            true,
-        ),
+        ("everything tolerated", gpu("NoExecute"), cni().toleration("{operator: Exists}"), true),
         (
             "one of two tolerated",
             gpu("NoSchedule").taint("example.com/other", "NoSchedule"),
             cni().toleration("{key: example.com/gpu, operator: Exists}"),
             false,
         ),
-        (
-            "a role",
-            worker().taint("node-role.kubernetes.io/control-plane", "NoSchedule"),
-            cni(),
-            false,
-        ),
-    ] {
+        ("a role", worker().taint("node-role.kubernetes.io/control-plane", "NoSchedule"), cni(), false),
+    ];
+    for (name, node, daemon_set, expected) in cases {
         assert_meant_for(name, &node, &daemon_set, expected);
     }
 }
@@ -122,16 +99,12 @@ fn a_class_says_what_it_leaves_out() {
     let control_plane = node
         .clone()
         .taint("node-role.kubernetes.io/control-plane", "NoSchedule");
-    for (node, expected) in [
-        (
-            node,
-            "no critical component is meant for this node; left out: DaemonSet kube-system/cni does not tolerate taint dedicated",
-        ),
-        (
-            control_plane,
-            "no critical component is meant for this node",
-        ),
-    ] {
+    #[rustfmt::skip]
+    let cases = [
+        (node, "no critical component is meant for this node; left out: DaemonSet kube-system/cni does not tolerate taint dedicated"),
+        (control_plane, "no critical component is meant for this node"),
+    ];
+    for (node, expected) in cases {
         let answer = world(&node).daemon_set(&cni()).condition(COMPONENTS);
         assert_eq!(answer.unwrap().message, expected);
     }
@@ -156,47 +129,19 @@ fn a_taint_that_a_rule_manages_is_ignored() {
     let network = || rule("network").waits_for("NetworkReady");
     let elsewhere = |rule: RuleBuilder| rule.selects("pool", "other");
     let gated = || worker().taint(GATE, "NoSchedule");
-    for (name, node, rule, expected) in [
+    #[rustfmt::skip]
+    let cases = [
         ("managed here", gated(), network(), true),
-        (
-            "managed on other nodes",
-            gated(),
-            elsewhere(network()),
-            true,
-        ),
+        ("managed on other nodes", gated(), elsewhere(network()), true),
         ("only released", gated(), network().remove_only(), true),
-        (
-            "of a rule that is being deleted",
-            gated(),
-            network().deleting(),
-            true,
-        ),
+        ("of a rule that is being deleted", gated(), network().deleting(), true),
         ("of a dry run", gated(), network().dry_run(), false),
-        (
-            "of a rule that cannot act yet",
-            gated(),
-            network().without_finalizer(),
-            true,
-        ),
-        (
-            "of a rule that cannot be used",
-            gated(),
-            rule("broken"),
-            false,
-        ),
-        (
-            "with another effect",
-            worker().taint(GATE, "NoExecute"),
-            network(),
-            false,
-        ),
-        (
-            "with another value",
-            worker().taint_with(GATE, "other", "NoSchedule"),
-            network(),
-            true,
-        ),
-    ] {
+        ("of a rule that cannot act yet", gated(), network().without_finalizer(), true),
+        ("of a rule that cannot be used", gated(), rule("broken"), false),
+        ("with another effect", worker().taint(GATE, "NoExecute"), network(), false),
+        ("with another value", worker().taint_with(GATE, "other", "NoSchedule"), network(), true),
+    ];
+    for (name, node, rule, expected) in cases {
         let world = world(&node).daemon_set(&cni()).rule(&rule);
         assert_lack(name, &world, SCHEDULED, expected.then_some(CNI_MISSING));
     }
@@ -215,46 +160,18 @@ fn a_taint_left_by_a_rule_that_is_gone_is_ignored() {
 fn a_daemon_set_that_does_not_tolerate_the_gate_is_left_out() {
     let gate = || rule("gate").waits_for(COMPONENTS);
     let tolerant = || cni().toleration(&format!("{{key: {GATE}, operator: Exists}}"));
-    for (name, rule, daemon_set, expected) in [
+    #[rustfmt::skip]
+    let cases = [
         ("intolerant", gate(), cni(), false),
         ("tolerant", gate(), tolerant(), true),
-        (
-            "a gate that waits for something else",
-            rule("gate").waits_for("Ready"),
-            cni(),
-            true,
-        ),
-        (
-            "a gate of other nodes",
-            gate().selects("pool", "other"),
-            cni(),
-            true,
-        ),
-        (
-            "a gate that only releases",
-            gate().remove_only(),
-            cni(),
-            false,
-        ),
-        (
-            "a gate of the other effect",
-            gate().taint(GATE, "NoExecute"),
-            cni(),
-            false,
-        ),
-        (
-            "a gate that repels nobody",
-            gate().taint(GATE, "PreferNoSchedule"),
-            cni(),
-            true,
-        ),
-        (
-            "tolerant of another value",
-            gate(),
-            cni().toleration(&format!("{{key: {GATE}, value: other}}")),
-            false,
-        ),
-    ] {
+        ("a gate that waits for something else", rule("gate").waits_for("Ready"), cni(), true),
+        ("a gate of other nodes", gate().selects("pool", "other"), cni(), true),
+        ("a gate that only releases", gate().remove_only(), cni(), false),
+        ("a gate of the other effect", gate().taint(GATE, "NoExecute"), cni(), false),
+        ("a gate that repels nobody", gate().taint(GATE, "PreferNoSchedule"), cni(), true),
+        ("tolerant of another value", gate(), cni().toleration(&format!("{{key: {GATE}, value: other}}")), false),
+    ];
+    for (name, rule, daemon_set, expected) in cases {
         let absent = world(&worker()).daemon_set(&daemon_set).rule(&rule);
         let effect = absent.rules()[0].spec.as_ref().unwrap().effect;
         let present = worker().taint(GATE, effect.as_str());

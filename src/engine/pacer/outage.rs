@@ -89,86 +89,21 @@ mod tests {
     #[test]
     fn an_outage_ends_with_any_success_and_never_waits_for_a_write_alone() {
         // Events, whether the last one is news, whether the outage is on, writes allowed of 64.
+        #[rustfmt::skip]
         let cases: &[(&str, &[Event], bool, bool, usize)] = &[
             ("at first", &[], false, false, 64),
             ("a write fails", &[Unreachable], true, true, 0),
-            (
-                "others that were under way",
-                &[Unreachable, Unreachable],
-                false,
-                true,
-                0,
-            ),
-            (
-                "after the pause one write tries",
-                &[Unreachable, Later],
-                false,
-                true,
-                1,
-            ),
-            (
-                "which fails too",
-                &[Unreachable, Later, Unreachable],
-                false,
-                true,
-                0,
-            ),
-            (
-                "or succeeds",
-                &[Unreachable, Later, Answered],
-                true,
-                false,
-                64,
-            ),
-            (
-                "a write that was late succeeds",
-                &[Unreachable, Answered],
-                true,
-                false,
-                64,
-            ),
-            (
-                "a watch shows something",
-                &[Unreachable, SignOfLife],
-                true,
-                false,
-                0,
-            ),
-            (
-                "and again",
-                &[Unreachable, SignOfLife, SignOfLife],
-                false,
-                false,
-                0,
-            ),
-            (
-                "writes still go one by one",
-                &[Unreachable, SignOfLife, Later],
-                false,
-                false,
-                1,
-            ),
-            (
-                "until one succeeds",
-                &[Unreachable, SignOfLife, Later, Answered],
-                false,
-                false,
-                64,
-            ),
-            (
-                "or fails",
-                &[Unreachable, SignOfLife, Later, Unreachable],
-                true,
-                true,
-                0,
-            ),
-            (
-                "nothing is wrong",
-                &[SignOfLife, Answered],
-                false,
-                false,
-                64,
-            ),
+            ("others that were under way", &[Unreachable, Unreachable], false, true, 0),
+            ("after the pause one write tries", &[Unreachable, Later], false, true, 1),
+            ("which fails too", &[Unreachable, Later, Unreachable], false, true, 0),
+            ("or succeeds", &[Unreachable, Later, Answered], true, false, 64),
+            ("a write that was late succeeds", &[Unreachable, Answered], true, false, 64),
+            ("a watch shows something", &[Unreachable, SignOfLife], true, false, 0),
+            ("and again", &[Unreachable, SignOfLife, SignOfLife], false, false, 0),
+            ("writes still go one by one", &[Unreachable, SignOfLife, Later], false, false, 1),
+            ("until one succeeds", &[Unreachable, SignOfLife, Later, Answered], false, false, 64),
+            ("or fails", &[Unreachable, SignOfLife, Later, Unreachable], true, true, 0),
+            ("nothing is wrong", &[SignOfLife, Answered], false, false, 64),
         ];
         for (name, events, news, is_on, permits) in cases {
             let mut outage = Outage::default();

@@ -47,22 +47,16 @@ fn how_many_there_may_be_at_a_time_depends_on_what_they_are_and_on_an_outage() {
 fn conditions_share_what_may_be_written_at_a_time_with_nodes_and_do_not_hold_them_up() {
     let now = Instant::now();
     let mut pacer = Pacer::new(4, None);
-    for (under_way, nodes, conditions) in [
+    #[rustfmt::skip]
+    let cases = [
         (&[][..], true, true),
         (&[Class::Node, Class::Node, Class::Node], true, true),
-        (
-            &[Class::Node, Class::Node, Class::Conditions, Class::Node],
-            true,
-            false,
-        ),
+        (&[Class::Node, Class::Node, Class::Conditions, Class::Node], true, false),
         (&[Class::Node; 4], false, false),
         (&[Class::Conditions; 4], true, false),
-        (
-            &[Class::Rule, Class::Claim, Class::Event, Class::Read],
-            true,
-            true,
-        ),
-    ] {
+        (&[Class::Rule, Class::Claim, Class::Event, Class::Read], true, true),
+    ];
+    for (under_way, nodes, conditions) in cases {
         for class in under_way {
             pacer.begins(*class, true, now);
         }

@@ -103,25 +103,19 @@ mod tests {
 
     #[test]
     fn a_status_written_by_others_is_recognized() {
-        for (name, shown, overwritten) in [
+        #[rustfmt::skip]
+        let cases = [
             ("ours", &[(5, status(1))][..], false),
             ("from before", &[(4, status(9))], false),
             ("the spec changed", &[(5, status(1)), (6, status(1))], false),
             ("another's", &[(5, status(1)), (6, status(9))], true),
             ("another's, ours unseen", &[(6, status(9))], true),
-            (
-                "another's, undone",
-                &[(6, status(9)), (7, status(1))],
-                false,
-            ),
+            ("another's, undone", &[(6, status(9)), (7, status(1))], false),
             ("ours, pruned", &[(5, pruned())], false),
-            (
-                "ours, pruned, the spec changed",
-                &[(5, pruned()), (6, pruned())],
-                false,
-            ),
+            ("ours, pruned, the spec changed", &[(5, pruned()), (6, pruned())], false),
             ("another's, pruned", &[(5, pruned()), (6, status(9))], true),
-        ] {
+        ];
+        for (name, shown, overwritten) in cases {
             let mut written = written(1, 5);
             for (version, status) in shown {
                 written.shown(status, *version);

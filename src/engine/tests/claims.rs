@@ -146,18 +146,11 @@ fn a_claim_is_left_where_the_node_or_the_claim_is_not_as_it_was_judged() {
         claim["metadata"]["uid"] = json!("another");
         bench.cluster.put(Watch::NodeClaims, claim);
     };
+    #[rustfmt::skip]
     let cases: [(&str, Happening, &[&str]); 3] = [
         ("the node has got ready", ready, &["read n", "node n"]),
-        (
-            "the claim has changed",
-            another_version,
-            &["read n", "delete n-claim"],
-        ),
-        (
-            "the claim is another",
-            another,
-            &["read n", "delete n-claim"],
-        ),
+        ("the claim has changed", another_version, &["read n", "delete n-claim"]),
+        ("the claim is another", another, &["read n", "delete n-claim"]),
     ];
     for (name, change, asked) in cases {
         let mut bench = late(&[deleting()], &[node("n")]);
@@ -387,18 +380,11 @@ fn an_obstacle_to_a_repair_is_reported_once() {
         claim["status"]["conditions"] = json!("none");
         bench.shows(Watch::NodeClaims, claim);
     };
+    #[rustfmt::skip]
     let cases: [(&str, Happening, &str); 3] = [
-        (
-            "two claims",
-            several,
-            "NodeClaims 'n-claim' and 'z-claim' both name this node",
-        ),
+        ("two claims", several, "NodeClaims 'n-claim' and 'z-claim' both name this node"),
         ("no claim", gone, "no NodeClaim names this node"),
-        (
-            "a claim that cannot be parsed",
-            unreadable,
-            "no NodeClaim names this node",
-        ),
+        ("a claim that cannot be parsed", unreadable, "no NodeClaim names this node"),
     ];
     for (name, change, why) in cases {
         let mut bench = late(&[deleting()], &[node("n")]);
@@ -416,18 +402,12 @@ fn an_obstacle_to_a_repair_is_reported_once() {
 fn where_too_many_are_late_they_are_told_what_their_rule_would_have_done() {
     let many = "2 of 2 nodes of rule 'r' are past their readiness TTL or not Ready any more, and maxUnhealthy 1 allows 1";
     let late_since = "The node should have been ready by 2026-01-01T00:02:40Z: Net is not reported (counts as Unknown, must be True)";
-    for (action, told) in [
-        (
-            "DeleteNodeClaim",
-            format!("NodeRepairBlocked NODE: Rule 'r' does not repair this node: {many}"),
-        ),
-        (
-            "None",
-            format!(
-                "NodeNotReadyInTime NODE: {late_since} (rule 'r'). It has no condition nodegate.dev/NotReadyInTime: {many}"
-            ),
-        ),
-    ] {
+    #[rustfmt::skip]
+    let cases = [
+        ("DeleteNodeClaim", format!("NodeRepairBlocked NODE: Rule 'r' does not repair this node: {many}")),
+        ("None", format!("NodeNotReadyInTime NODE: {late_since} (rule 'r'). It has no condition nodegate.dev/NotReadyInTime: {many}" )),
+    ];
+    for (action, told) in cases {
         let limited = repairing(action).nodegate(&format!(
             "repair: {{readinessTTL: 1m, action: {action}, maxUnhealthy: 1}}"
         ));

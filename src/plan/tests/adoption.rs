@@ -73,20 +73,13 @@ fn an_adopted_taint_goes_when_its_rule_leaves_the_node() {
     let removed = ["-gate:NoSchedule", "-taint-added-by-r-uid"];
     let adopted = || registered(&unmet(), &gate("r")).now(at(1)).carried_out();
     let elsewhere = || gate("r").selects("pool", "other");
-    for (name, world) in [
-        (
-            "it selects other nodes",
-            adopted().with_rules(&[elsewhere()]),
-        ),
-        (
-            "it selects other nodes and is being deleted",
-            adopted().with_rules(&[elsewhere().deleting()]),
-        ),
-        (
-            "its finalizer was forced away",
-            adopted().with_rules(&[]).remembering(&[gate("r")]),
-        ),
-    ] {
+    #[rustfmt::skip]
+    let cases = [
+        ("it selects other nodes", adopted().with_rules(&[elsewhere()])),
+        ("it selects other nodes and is being deleted", adopted().with_rules(&[elsewhere().deleting()])),
+        ("its finalizer was forced away", adopted().with_rules(&[]).remembering(&[gate("r")])),
+    ];
+    for (name, world) in cases {
         assert_eq!(writes(&world), removed, "{name}");
     }
 }

@@ -19,18 +19,11 @@ fn a_bootstrap_is_not_complete_before_the_node_has_all_its_labels() {
     let rule = gate("r").bootstrap_only();
     for (key, effect) in INTRODUCTIONS {
         let introduced = |node: NodeBuilder| node.taint(key, effect);
-        for (name, node, expected) in [
-            (
-                "met, present: release",
-                gated_by(introduced(met()), "r"),
-                &["-gate:NoSchedule", "-taint-added-by-r-uid"][..],
-            ),
+        #[rustfmt::skip]
+        let cases = [
+            ("met, present: release", gated_by(introduced(met()), "r"), &["-gate:NoSchedule", "-taint-added-by-r-uid"][..]),
             ("met, absent: nothing", introduced(met()), &[]),
-            (
-                "unmet again: gate again",
-                introduced(unmet()),
-                &["+gate:NoSchedule", "+taint-added-by-r-uid"],
-            ),
+            ("unmet again: gate again", introduced(unmet()), &["+gate:NoSchedule", "+taint-added-by-r-uid"]),
             (
                 "given up: for good",
                 introduced(gated_by(unmet(), "r"))
@@ -41,7 +34,8 @@ fn a_bootstrap_is_not_complete_before_the_node_has_all_its_labels() {
                     "+bootstrap-completed-r-uid",
                 ],
             ),
-        ] {
+        ];
+        for (name, node, expected) in cases {
             let rule = if name.starts_with("given up") {
                 rule.clone()
                     .nodegate("repair: {readinessTTL: 15m, action: Release}")
@@ -100,47 +94,19 @@ fn a_node_that_was_there_before_the_rule_is_left_alone_where_the_rule_says_so() 
             .created(at(100))
     };
     let gates: &[&str] = &["+gate:NoSchedule", "+taint-added-by-r-uid"];
-    for (name, rule, node, expected) in [
+    #[rustfmt::skip]
+    let cases = [
         ("older, unmet", leaves(), unmet(), &[][..]),
         ("older, met", leaves(), met(), &[]),
-        (
-            "older, gated by somebody, met",
-            leaves(),
-            gated(met()),
-            &["-gate:NoSchedule"],
-        ),
-        (
-            "older, in the same second",
-            leaves(),
-            unmet().created(at(100)),
-            gates,
-        ),
+        ("older, gated by somebody, met", leaves(), gated(met()), &["-gate:NoSchedule"]),
+        ("older, in the same second", leaves(), unmet().created(at(100)), gates),
         ("newer", leaves(), unmet().created(at(101)), gates),
-        (
-            "newer, met",
-            leaves(),
-            met().created(at(101)),
-            &["+bootstrap-completed-r-uid"],
-        ),
-        (
-            "older, and the rule gates all",
-            leaves().nodegate("existingNodes: Gate"),
-            unmet(),
-            gates,
-        ),
-        (
-            "after a reboot",
-            leaves().nodegate("regateOn: [Reboot]"),
-            unmet().boot_id("another"),
-            &[],
-        ),
-        (
-            "a continuous rule leaves nobody alone",
-            leaves().spec("enforcementMode: continuous"),
-            unmet(),
-            gates,
-        ),
-    ] {
+        ("newer, met", leaves(), met().created(at(101)), &["+bootstrap-completed-r-uid"]),
+        ("older, and the rule gates all", leaves().nodegate("existingNodes: Gate"), unmet(), gates),
+        ("after a reboot", leaves().nodegate("regateOn: [Reboot]"), unmet().boot_id("another"), &[]),
+        ("a continuous rule leaves nobody alone", leaves().spec("enforcementMode: continuous"), unmet(), gates),
+    ];
+    for (name, rule, node, expected) in cases {
         let world = world(&node).rule(&rule);
         assert_eq!(writes(&world), expected, "{name}");
         let held = world.plan().outcomes[0].standing.clone();

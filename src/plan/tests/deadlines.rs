@@ -27,57 +27,16 @@ fn deadline(world: &World) -> Option<Deadline> {
 
 #[test]
 fn the_deadline_is_on_record_as_soon_as_the_node_is_gated() {
-    for (name, node, rule, now, expected) in [
+    #[rustfmt::skip]
+    let cases = [
         ("with the gate", unmet(), repairing("r"), 5, 900),
-        (
-            "registered with the taint",
-            gated(unmet()),
-            repairing("r"),
-            5,
-            900,
-        ),
-        (
-            "the rule came later",
-            unmet().created(at(-9000)),
-            repairing("r").created(at(10)),
-            15,
-            910,
-        ),
-        (
-            "the node came later",
-            unmet().created(at(10)),
-            repairing("r").created(at(-9000)),
-            15,
-            910,
-        ),
-        (
-            "from before this process began",
-            gated_by(unmet().created(at(-9000)), "r"),
-            repairing("r").created(at(-9000)),
-            5,
-            905,
-        ),
-        (
-            "remove-only",
-            gated(unmet()),
-            repairing("r").remove_only(),
-            5,
-            900,
-        ),
-        (
-            "recorded before",
-            due(gated(unmet()), 2000),
-            repairing("r"),
-            5,
-            2000,
-        ),
-        (
-            "recorded for a time before its time, by its kubelet perhaps",
-            due(gated(unmet()), -77),
-            repairing("r"),
-            5,
-            900,
-        ),
+        ("registered with the taint", gated(unmet()), repairing("r"), 5, 900),
+        ("the rule came later", unmet().created(at(-9000)), repairing("r").created(at(10)), 15, 910),
+        ("the node came later", unmet().created(at(10)), repairing("r").created(at(-9000)), 15, 910),
+        ("from before this process began", gated_by(unmet().created(at(-9000)), "r"), repairing("r").created(at(-9000)), 5, 905),
+        ("remove-only", gated(unmet()), repairing("r").remove_only(), 5, 900),
+        ("recorded before", due(gated(unmet()), 2000), repairing("r"), 5, 2000),
+        ("recorded for a time before its time, by its kubelet perhaps", due(gated(unmet()), -77), repairing("r"), 5, 900),
         (
             "recorded for such a time, which deletes the node's claim and releases nothing",
             due(gated(unmet()), 77),
@@ -85,14 +44,9 @@ fn the_deadline_is_on_record_as_soon_as_the_node_is_gated() {
             5,
             77,
         ),
-        (
-            "recorded before the TTL was changed",
-            due(gated(unmet()), 77),
-            repairing("r").nodegate("repair: {readinessTTL: 1h}"),
-            5,
-            77,
-        ),
-    ] {
+        ("recorded before the TTL was changed", due(gated(unmet()), 77), repairing("r").nodegate("repair: {readinessTTL: 1h}"), 5, 77),
+    ];
+    for (name, node, rule, now, expected) in cases {
         let world = world(&node).rule(&rule).now(at(now));
         assert_eq!(deadline(&world), Some(Deadline::At(at(expected))), "{name}");
         let plan = world.plan();
@@ -162,41 +116,19 @@ fn a_node_that_is_or_was_released_has_no_deadline() {
             r#"{"rule-name":"r","boot-id":"a"}"#,
         )
     };
-    for (name, node, rules) in [
+    #[rustfmt::skip]
+    let cases = [
         ("met", met(), vec![repairing("r")]),
-        (
-            "released before",
-            unmet().completed("r-uid"),
-            vec![repairing("r")],
-        ),
-        (
-            "released before, and tainted",
-            gated(unmet()).completed("r-uid"),
-            vec![repairing("r")],
-        ),
-        (
-            "released before, by name",
-            gated(unmet()).completed("r"),
-            vec![repairing("r")],
-        ),
-        (
-            "released before a reboot",
-            boot(),
-            vec![repairing("r").nodegate("regateOn: [Reboot]")],
-        ),
+        ("released before", unmet().completed("r-uid"), vec![repairing("r")]),
+        ("released before, and tainted", gated(unmet()).completed("r-uid"), vec![repairing("r")]),
+        ("released before, by name", gated(unmet()).completed("r"), vec![repairing("r")]),
+        ("released before a reboot", boot(), vec![repairing("r").nodegate("regateOn: [Reboot]")]),
         ("no repair", unmet(), vec![no_repair]),
         ("dry run", unmet(), vec![repairing("r").dry_run()]),
-        (
-            "governed by another rule",
-            unmet(),
-            vec![gate("a").created(at(-100)), repairing("r")],
-        ),
-        (
-            "remove-only, and not tainted",
-            unmet(),
-            vec![repairing("r").remove_only()],
-        ),
-    ] {
+        ("governed by another rule", unmet(), vec![gate("a").created(at(-100)), repairing("r")]),
+        ("remove-only, and not tainted", unmet(), vec![repairing("r").remove_only()]),
+    ];
+    for (name, node, rules) in cases {
         let world = world(&node).with_rules(&rules).now(at(5));
         assert_eq!(deadline(&world), None, "{name}");
     }
@@ -206,7 +138,8 @@ fn a_node_that_is_or_was_released_has_no_deadline() {
 fn a_deadline_goes_with_what_it_was_for() {
     let held = || due(gated_by(unmet(), "r"), 900);
     let removed = || due(gated_by(met(), "r"), 900);
-    for (name, node, rules, expected) in [
+    #[rustfmt::skip]
+    let cases = [
         (
             "the bootstrap is completed",
             removed(),
@@ -218,26 +151,8 @@ fn a_deadline_goes_with_what_it_was_for() {
                 "-taint-added-by-r-uid",
             ][..],
         ),
-        (
-            "the rule goes",
-            held(),
-            vec![repairing("r").deleting()],
-            &[
-                "-gate:NoSchedule",
-                "-ready-deadline-r-uid",
-                "-taint-added-by-r-uid",
-            ],
-        ),
-        (
-            "the rule is gone",
-            held(),
-            vec![],
-            &[
-                "-gate:NoSchedule",
-                "-ready-deadline-r-uid",
-                "-taint-added-by-r-uid",
-            ],
-        ),
+        ("the rule goes", held(), vec![repairing("r").deleting()], &["-gate:NoSchedule", "-ready-deadline-r-uid", "-taint-added-by-r-uid"]),
+        ("the rule is gone", held(), vec![], &["-gate:NoSchedule", "-ready-deadline-r-uid", "-taint-added-by-r-uid"]),
         (
             "the rule is about other nodes",
             held(),
@@ -248,12 +163,7 @@ fn a_deadline_goes_with_what_it_was_for() {
                 "-taint-added-by-r-uid",
             ],
         ),
-        (
-            "the rule repairs no more",
-            held(),
-            vec![gate("r").bootstrap_only()],
-            &["-ready-deadline-r-uid"],
-        ),
+        ("the rule repairs no more", held(), vec![gate("r").bootstrap_only()], &["-ready-deadline-r-uid"]),
         (
             "another rule governs",
             due(unmet(), 900)
@@ -262,19 +172,10 @@ fn a_deadline_goes_with_what_it_was_for() {
             vec![gate("a").created(at(-100)), repairing("r")],
             &["-ready-deadline-r-uid"],
         ),
-        (
-            "a dry run leaves it",
-            held(),
-            vec![repairing("r").dry_run()],
-            &[],
-        ),
-        (
-            "a rule without its finalizer leaves it",
-            held(),
-            vec![repairing("r").without_finalizer()],
-            &[],
-        ),
-    ] {
+        ("a dry run leaves it", held(), vec![repairing("r").dry_run()], &[]),
+        ("a rule without its finalizer leaves it", held(), vec![repairing("r").without_finalizer()], &[]),
+    ];
+    for (name, node, rules, expected) in cases {
         let world = world(&node).with_rules(&rules);
         let mut expected: Vec<_> = expected.to_vec();
         let mut written = writes(&world);
@@ -378,19 +279,13 @@ fn only_a_taint_that_is_held_is_given_up() {
 fn no_node_is_given_up_while_repair_is_postponed() {
     let node = due(gated_by(unmet(), "r"), 900);
     let world = world(&node).rule(&repairing("r"));
-    for (name, world, recheck) in [
+    #[rustfmt::skip]
+    let cases = [
         ("stale", world.clone().stale(), None),
-        (
-            "settling",
-            world.clone().settling_until(at(4000)),
-            Some(at(4000)),
-        ),
-        (
-            "both",
-            world.clone().stale().settling_until(at(4000)),
-            Some(at(4000)),
-        ),
-    ] {
+        ("settling", world.clone().settling_until(at(4000)), Some(at(4000))),
+        ("both", world.clone().stale().settling_until(at(4000)), Some(at(4000))),
+    ];
+    for (name, world, recheck) in cases {
         let plan = world.plan();
         assert!(plan.repair_is_postponed, "{name}");
         assert_eq!(plan.recheck, recheck, "{name}");

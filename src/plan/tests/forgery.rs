@@ -18,26 +18,11 @@ fn claimed(node: NodeBuilder, rule: &str, key: &str) -> NodeBuilder {
 fn an_annotation_alone_removes_no_taint() {
     let elsewhere = || gate("r").selects("pool", "other");
     let tainted = |key: &str| unmet().taint(key, "NoSchedule");
-    for (name, node, rules) in [
-        (
-            "a taint outside readiness.k8s.io/",
-            claimed(tainted(DEDICATED), "x", DEDICATED),
-            vec![],
-        ),
-        (
-            "a taint of Kubernetes",
-            claimed(
-                tainted("node.kubernetes.io/unschedulable"),
-                "x",
-                "node.kubernetes.io/unschedulable",
-            ),
-            vec![],
-        ),
-        (
-            "a taint outside readiness.k8s.io/, and a rule about other nodes",
-            claimed(tainted(DEDICATED), "r", DEDICATED),
-            vec![elsewhere()],
-        ),
+    #[rustfmt::skip]
+    let cases = [
+        ("a taint outside readiness.k8s.io/", claimed(tainted(DEDICATED), "x", DEDICATED), vec![]),
+        ("a taint of Kubernetes", claimed(tainted("node.kubernetes.io/unschedulable"), "x", "node.kubernetes.io/unschedulable"), vec![]),
+        ("a taint outside readiness.k8s.io/, and a rule about other nodes", claimed(tainted(DEDICATED), "r", DEDICATED), vec![elsewhere()]),
         (
             "a taint outside readiness.k8s.io/, and a rule that removes it from other nodes",
             claimed(tainted("example.com/startup"), "r", "example.com/startup"),
@@ -47,37 +32,22 @@ fn an_annotation_alone_removes_no_taint() {
                     .remove_only(),
             ],
         ),
-        (
-            "a key that no rule ever had",
-            claimed(tainted(QUARANTINE), "x", QUARANTINE),
-            vec![gate("r")],
-        ),
-        (
-            "the UID of a rule about other nodes, and not its key",
-            claimed(tainted(QUARANTINE), "r", QUARANTINE),
-            vec![elsewhere()],
-        ),
+        ("a key that no rule ever had", claimed(tainted(QUARANTINE), "x", QUARANTINE), vec![gate("r")]),
+        ("the UID of a rule about other nodes, and not its key", claimed(tainted(QUARANTINE), "r", QUARANTINE), vec![elsewhere()]),
         (
             "the UID of a rule that is being deleted, and not its key",
             claimed(tainted(QUARANTINE), "r", QUARANTINE),
             vec![elsewhere().deleting().without_finalizer()],
         ),
-        (
-            "the taint that a dry run leaves, under another UID",
-            claimed(gated_by(unmet(), "r"), "x", GATE),
-            vec![gate("r").dry_run()],
-        ),
-        (
-            "the taint of a rule that cannot be used, under another UID",
-            claimed(gated_by(unmet(), "r"), "x", GATE),
-            vec![rule("r")],
-        ),
+        ("the taint that a dry run leaves, under another UID", claimed(gated_by(unmet(), "r"), "x", GATE), vec![gate("r").dry_run()]),
+        ("the taint of a rule that cannot be used, under another UID", claimed(gated_by(unmet(), "r"), "x", GATE), vec![rule("r")]),
         (
             "the taint of a rule without its finalizer, under another UID",
             claimed(gated_by(unmet(), "r"), "x", GATE),
             vec![gate("r").without_finalizer()],
         ),
-    ] {
+    ];
+    for (name, node, rules) in cases {
         let plan = world(&node).with_rules(&rules);
         let removed: Vec<_> = writes(&plan)
             .into_iter()

@@ -50,19 +50,15 @@ fn a_deleted_rule_that_could_not_be_used_takes_its_taint_along() {
                 "-bootstrap-completed-r",
             ],
         );
-        for (what, rules) in [
+        #[rustfmt::skip]
+        let cases = [
             ("a dry run", vec![deleted().dry_run()]),
             ("remove-only", vec![deleted().remove_only()]),
             ("no finalizer", vec![deleted().without_finalizer()]),
-            (
-                "a rule that waits for its finalizer takes over",
-                vec![deleted(), gate("s").without_finalizer()],
-            ),
-            (
-                "another project's taint",
-                vec![deleted().taint("example.com/gate", "NoSchedule")],
-            ),
-        ] {
+            ("a rule that waits for its finalizer takes over", vec![deleted(), gate("s").without_finalizer()]),
+            ("another project's taint", vec![deleted().taint("example.com/gate", "NoSchedule")]),
+        ];
+        for (what, rules) in cases {
             let both = gated(unmet()).taint("example.com/gate", "NoSchedule");
             assert_writes(&stays(what), &both, &rules, &[]);
         }

@@ -68,21 +68,13 @@ fn a_maintenance_is_no_matter_to_a_rule_that_does_not_ask_for_it() {
 fn a_node_is_gated_for_synthesized_conditions_once_they_are_unmet_for_a_second() {
     const DRIVER: &str = "csidriver.nodegate.dev/disk.example.com";
     let waits = || gate("r").waits_for(DRIVER);
-    for (name, rule, node, waits) in [
+    #[rustfmt::skip]
+    let cases = [
         ("synthesized", waits(), met(), true),
-        (
-            "reported, too",
-            waits(),
-            unmet().condition(NETWORK, "False"),
-            false,
-        ),
-        (
-            "a shorter grace period",
-            waits().nodegate("gracePeriod: 10ms"),
-            met(),
-            true,
-        ),
-    ] {
+        ("reported, too", waits(), unmet().condition(NETWORK, "False"), false),
+        ("a shorter grace period", waits().nodegate("gracePeriod: 10ms"), met(), true),
+    ];
+    for (name, rule, node, waits) in cases {
         let at_once = world(&node).rule(&rule).now(at(100));
         let recheck = at_once.plan().recheck;
         assert_eq!(writes(&at_once).is_empty(), waits, "{name}");

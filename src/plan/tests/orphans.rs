@@ -8,38 +8,14 @@ const REMOVED: &[&str] = &["-gate:NoSchedule", "-taint-added-by-r-uid"];
 #[test]
 fn a_taint_is_removed_when_its_rule_left_the_node() {
     let elsewhere = || gate("r").selects("pool", "other");
-    for (name, node, rules, expected) in [
+    #[rustfmt::skip]
+    let cases = [
         ("the rule is gone", gated_by(unmet(), "r"), vec![], REMOVED),
-        (
-            "the rule selects other nodes now",
-            gated_by(unmet(), "r"),
-            vec![elsewhere()],
-            REMOVED,
-        ),
-        (
-            "the rule selects other nodes and is being deleted",
-            gated_by(unmet(), "r"),
-            vec![elsewhere().deleting()],
-            REMOVED,
-        ),
-        (
-            "a dry run that selects other nodes",
-            gated_by(unmet(), "r"),
-            vec![elsewhere().dry_run()],
-            REMOVED,
-        ),
-        (
-            "the taint is gone already",
-            unmet().owned_by("r", GATE, "NoSchedule"),
-            vec![],
-            &["-taint-added-by-r-uid"],
-        ),
-        (
-            "a taint that nobody here owns",
-            gated(unmet()),
-            vec![elsewhere()],
-            &[],
-        ),
+        ("the rule selects other nodes now", gated_by(unmet(), "r"), vec![elsewhere()], REMOVED),
+        ("the rule selects other nodes and is being deleted", gated_by(unmet(), "r"), vec![elsewhere().deleting()], REMOVED),
+        ("a dry run that selects other nodes", gated_by(unmet(), "r"), vec![elsewhere().dry_run()], REMOVED),
+        ("the taint is gone already", unmet().owned_by("r", GATE, "NoSchedule"), vec![], &["-taint-added-by-r-uid"]),
+        ("a taint that nobody here owns", gated(unmet()), vec![elsewhere()], &[]),
         (
             "an annotation that cannot be read says nothing",
             gated(unmet()).annotation("nodegate.dev/taint-added-by-r-uid", "r"),
@@ -52,37 +28,18 @@ fn a_taint_is_removed_when_its_rule_left_the_node() {
             vec![elsewhere(), gate("other").created(at(1))],
             &["+taint-added-by-other-uid", "-taint-added-by-r-uid"],
         ),
-        (
-            "another rule governs the taint and releases it",
-            gated_by(met(), "r"),
-            vec![gate("other")],
-            REMOVED,
-        ),
-        (
-            "a rule that cannot act yet keeps its taint",
-            gated_by(unmet(), "r"),
-            vec![gate("r").without_finalizer()],
-            &[],
-        ),
-        (
-            "a rule that cannot be used keeps its taint",
-            gated_by(unmet(), "r"),
-            vec![rule("r")],
-            &[],
-        ),
+        ("another rule governs the taint and releases it", gated_by(met(), "r"), vec![gate("other")], REMOVED),
+        ("a rule that cannot act yet keeps its taint", gated_by(unmet(), "r"), vec![gate("r").without_finalizer()], &[]),
+        ("a rule that cannot be used keeps its taint", gated_by(unmet(), "r"), vec![rule("r")], &[]),
         (
             "the same name with another UID is another rule",
             gated(unmet()).owned_by("older", GATE, "NoSchedule"),
             vec![gate("r")],
             &["-taint-added-by-older-uid", "+taint-added-by-r-uid"],
         ),
-        (
-            "the node is being deleted",
-            gated_by(unmet(), "r").deleting(),
-            vec![],
-            &[],
-        ),
-    ] {
+        ("the node is being deleted", gated_by(unmet(), "r").deleting(), vec![], &[]),
+    ];
+    for (name, node, rules, expected) in cases {
         assert_writes(name, &node, &rules, expected);
     }
 }

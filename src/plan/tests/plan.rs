@@ -8,70 +8,28 @@ use crate::testing::{
 
 #[test]
 fn a_continuous_rule_gates_and_releases_a_node() {
-    for (name, node, rule, expected) in [
-        (
-            "unmet, absent: gate",
-            unmet(),
-            gate("r"),
-            &["+gate:NoSchedule", "+taint-added-by-r-uid"][..],
-        ),
-        (
-            "unmet, present, owned: hold",
-            gated_by(unmet(), "r"),
-            gate("r"),
-            &[],
-        ),
-        (
-            "unmet, present, not owned: adopt",
-            gated(unmet()),
-            gate("r"),
-            &["+taint-added-by-r-uid"],
-        ),
-        (
-            "met, present, owned: release",
-            gated_by(met(), "r"),
-            gate("r"),
-            &["-gate:NoSchedule", "-taint-added-by-r-uid"],
-        ),
-        (
-            "met, present, not owned: release",
-            gated(met()),
-            gate("r"),
-            &["-gate:NoSchedule"],
-        ),
+    #[rustfmt::skip]
+    let cases = [
+        ("unmet, absent: gate", unmet(), gate("r"), &["+gate:NoSchedule", "+taint-added-by-r-uid"][..]),
+        ("unmet, present, owned: hold", gated_by(unmet(), "r"), gate("r"), &[]),
+        ("unmet, present, not owned: adopt", gated(unmet()), gate("r"), &["+taint-added-by-r-uid"]),
+        ("met, present, owned: release", gated_by(met(), "r"), gate("r"), &["-gate:NoSchedule", "-taint-added-by-r-uid"]),
+        ("met, present, not owned: release", gated(met()), gate("r"), &["-gate:NoSchedule"]),
         ("met, absent: nothing", met(), gate("r"), &[]),
-        (
-            "met, absent, annotation left: drop it",
-            met().owned_by("r", GATE, "NoSchedule"),
-            gate("r"),
-            &["-taint-added-by-r-uid"],
-        ),
-        (
-            "unmet, taken away by hand: gate again",
-            unmet().owned_by("r", GATE, "NoSchedule"),
-            gate("r"),
-            &["+gate:NoSchedule"],
-        ),
-        (
-            "unmet, completed before: gate",
-            unmet().completed("r-uid"),
-            gate("r"),
-            &["+gate:NoSchedule", "+taint-added-by-r-uid"],
-        ),
-    ] {
+        ("met, absent, annotation left: drop it", met().owned_by("r", GATE, "NoSchedule"), gate("r"), &["-taint-added-by-r-uid"]),
+        ("unmet, taken away by hand: gate again", unmet().owned_by("r", GATE, "NoSchedule"), gate("r"), &["+gate:NoSchedule"]),
+        ("unmet, completed before: gate", unmet().completed("r-uid"), gate("r"), &["+gate:NoSchedule", "+taint-added-by-r-uid"]),
+    ];
+    for (name, node, rule, expected) in cases {
         assert_writes(name, &node, &[rule], expected);
     }
 }
 
 #[test]
 fn a_bootstrap_only_rule_gates_a_node_once() {
-    for (name, node, rule, expected) in [
-        (
-            "unmet, absent: gate",
-            unmet(),
-            gate("r").bootstrap_only(),
-            &["+gate:NoSchedule", "+taint-added-by-r-uid"][..],
-        ),
+    #[rustfmt::skip]
+    let cases = [
+        ("unmet, absent: gate", unmet(), gate("r").bootstrap_only(), &["+gate:NoSchedule", "+taint-added-by-r-uid"][..]),
         (
             "met, present: release and complete",
             gated_by(met(), "r"),
@@ -82,30 +40,10 @@ fn a_bootstrap_only_rule_gates_a_node_once() {
                 "+bootstrap-completed-r-uid",
             ],
         ),
-        (
-            "met, absent: complete",
-            met(),
-            gate("r").bootstrap_only(),
-            &["+bootstrap-completed-r-uid"],
-        ),
-        (
-            "met, absent, completed: nothing",
-            met().completed("r-uid"),
-            gate("r").bootstrap_only(),
-            &[],
-        ),
-        (
-            "unmet, completed: never gate again",
-            unmet().completed("r-uid"),
-            gate("r").bootstrap_only(),
-            &[],
-        ),
-        (
-            "unmet, completed under the name: never gate again",
-            unmet().completed("r"),
-            gate("r").bootstrap_only(),
-            &[],
-        ),
+        ("met, absent: complete", met(), gate("r").bootstrap_only(), &["+bootstrap-completed-r-uid"]),
+        ("met, absent, completed: nothing", met().completed("r-uid"), gate("r").bootstrap_only(), &[]),
+        ("unmet, completed: never gate again", unmet().completed("r-uid"), gate("r").bootstrap_only(), &[]),
+        ("unmet, completed under the name: never gate again", unmet().completed("r"), gate("r").bootstrap_only(), &[]),
         (
             "unmet, completed by another rule of the name: gate",
             unmet().completed("older-uid"),
@@ -130,87 +68,48 @@ fn a_bootstrap_only_rule_gates_a_node_once() {
             gate("r").bootstrap_only(),
             &["-gate:NoSchedule"],
         ),
-    ] {
+    ];
+    for (name, node, rule, expected) in cases {
         assert_writes(name, &node, &[rule], expected);
     }
 }
 
 #[test]
 fn a_remove_only_rule_never_gates_a_node() {
-    for (name, node, rule, expected) in [
-        (
-            "unmet, absent: nothing",
-            unmet(),
-            gate("r").remove_only(),
-            &[][..],
-        ),
-        (
-            "unmet, present: hold",
-            gated(unmet()),
-            gate("r").remove_only(),
-            &[],
-        ),
-        (
-            "met, present: release",
-            gated(met()),
-            gate("r").remove_only(),
-            &["-gate:NoSchedule"],
-        ),
+    #[rustfmt::skip]
+    let cases = [
+        ("unmet, absent: nothing", unmet(), gate("r").remove_only(), &[][..]),
+        ("unmet, present: hold", gated(unmet()), gate("r").remove_only(), &[]),
+        ("met, present: release", gated(met()), gate("r").remove_only(), &["-gate:NoSchedule"]),
         (
             "remove-only bootstrap, met, present: release and complete",
             gated(met()),
             gate("r").bootstrap_only().remove_only(),
             &["-gate:NoSchedule", "+bootstrap-completed-r-uid"],
         ),
-        (
-            "remove-only bootstrap, met, absent: nothing",
-            met(),
-            gate("r").bootstrap_only().remove_only(),
-            &[],
-        ),
-    ] {
+        ("remove-only bootstrap, met, absent: nothing", met(), gate("r").bootstrap_only().remove_only(), &[]),
+    ];
+    for (name, node, rule, expected) in cases {
         assert_writes(name, &node, &[rule], expected);
     }
 }
 
 #[test]
 fn a_node_is_left_alone_by_a_rule_that_has_no_say() {
-    for (name, node, rule) in [
-        (
-            "not selected",
-            gated(met()),
-            gate("r").selects("pool", "other"),
-        ),
+    #[rustfmt::skip]
+    let cases = [
+        ("not selected", gated(met()), gate("r").selects("pool", "other")),
         ("no finalizer yet", unmet(), gate("r").without_finalizer()),
         ("rejected", unmet(), rule("r")),
         ("dry run, unmet, absent", unmet(), gate("r").dry_run()),
         ("dry run, met, present", gated(met()), gate("r").dry_run()),
-        (
-            "dry run, met, present, owned",
-            gated_by(met(), "r"),
-            gate("r").dry_run(),
-        ),
-        (
-            "dry run, bootstrap, met",
-            met(),
-            gate("r").bootstrap_only().dry_run(),
-        ),
-        (
-            "the node is being deleted, unmet",
-            unmet().deleting(),
-            gate("r"),
-        ),
-        (
-            "the node is being deleted, met",
-            gated_by(met(), "r").deleting(),
-            gate("r"),
-        ),
-        (
-            "the node and the rule are being deleted",
-            gated_by(met(), "r").deleting(),
-            gate("r").deleting(),
-        ),
-    ] {
+        ("dry run, met, present, owned", gated_by(met(), "r"), gate("r").dry_run()),
+        ("dry run, bootstrap, met", met(), gate("r").bootstrap_only().dry_run()),
+        ("the node is being deleted, unmet", unmet().deleting(), gate("r")),
+        ("the node is being deleted, met", gated_by(met(), "r").deleting(), gate("r")),
+        ("the node and the rule are being deleted", gated_by(met(), "r").deleting(), gate("r").deleting()),
+    ];
+    for (name, node, rule) in cases {
         assert_writes(name, &node, &[rule], &[]);
     }
 }
@@ -221,23 +120,17 @@ fn a_nodes_size_counts_what_there_may_be_many_of() {
     let bare = world(&unmet());
     let critical = || pod("kube-system/a").critical();
     let agent = daemon_set("kube-system/agent").critical();
-    for (name, more, count) in [
+    #[rustfmt::skip]
+    let cases = [
         ("conditions", world(&met()), 1),
         ("taints", world(&gated(unmet())), 1),
         ("annotations", world(&unmet().completed("r")), 1),
         ("pods", bare.clone().pod(&critical()), 1),
-        (
-            "waits for CSI drivers",
-            bare.clone().pod(&critical().waits_for_driver("a")),
-            2,
-        ),
-        (
-            "CSI drivers",
-            bare.clone().csi_node(&csi_node("worker-1").driver("a")),
-            1,
-        ),
+        ("waits for CSI drivers", bare.clone().pod(&critical().waits_for_driver("a")), 2),
+        ("CSI drivers", bare.clone().csi_node(&csi_node("worker-1").driver("a")), 1),
         ("DaemonSets", bare.clone().daemon_set(&agent), 1),
-    ] {
+    ];
+    for (name, more, count) in cases {
         assert_eq!(of(&more), of(&bare) + count, "{name}");
     }
 }
@@ -324,13 +217,10 @@ fn a_held_node_says_what_its_critical_components_lack() {
             "DaemonSet kube-system/cni has no pod on this node",
         )
     };
-    for (name, world, expected) in [
+    #[rustfmt::skip]
+    let cases = [
         ("no pod", base().rule(&waits()), no_pod()),
-        (
-            "not Ready",
-            base().pod(&cni_pod()).rule(&waits()),
-            waiting("Pod", "pod kube-system/cni-1 is not Ready"),
-        ),
+        ("not Ready", base().pod(&cni_pod()).rule(&waits()), waiting("Pod", "pod kube-system/cni-1 is not Ready")),
         (
             "no driver",
             base()
@@ -343,25 +233,12 @@ fn a_held_node_says_what_its_critical_components_lack() {
         ),
         ("ready", base().pod(&cni_pod().ready()).rule(&waits()), None),
         ("no rule asks", base().rule(&gate("r")), None),
-        (
-            "a rule that waits for something else",
-            base().rule(&rule("r").waits_for("Other")),
-            None,
-        ),
+        ("a rule that waits for something else", base().rule(&rule("r").waits_for("Other")), None),
         ("a dry run", base().rule(&waits().dry_run()), None),
-        (
-            "remove-only, absent",
-            base().rule(&waits().remove_only()),
-            None,
-        ),
-        (
-            "remove-only, present",
-            world(&gated(met()))
-                .daemon_set(&cni)
-                .rule(&waits().remove_only()),
-            no_pod(),
-        ),
-    ] {
+        ("remove-only, absent", base().rule(&waits().remove_only()), None),
+        ("remove-only, present", world(&gated(met())) .daemon_set(&cni) .rule(&waits().remove_only()), no_pod()),
+    ];
+    for (name, world, expected) in cases {
         let plan = world.plan();
         let waiting = plan
             .missing_part()

@@ -55,57 +55,24 @@ fn on(node: &NodeBuilder, generation: u32, pods: &[PodBuilder]) -> World {
 fn a_node_is_gated_again_from_when_the_pod_of_the_recorded_revision_goes() {
     let old = || of("old", "a", 1);
     let new = || of("new", "b", 2);
-    for (name, generation, pods, expected) in [
+    #[rustfmt::skip]
+    let cases = [
         ("nothing has changed", 1, vec![old().ready()], &[][..]),
         ("not Ready for a while", 1, vec![old()], &[]),
-        (
-            "restarted in the same revision",
-            1,
-            vec![old().deleting()],
-            &[],
-        ),
+        ("restarted in the same revision", 1, vec![old().deleting()], &[]),
         ("gone, and nothing there yet", 2, vec![], &[]),
-        (
-            "its successor of the same revision",
-            1,
-            vec![of("new", "a", 1)],
-            &[],
-        ),
-        (
-            "updated, the old one still there",
-            2,
-            vec![old().ready()],
-            &[],
-        ),
+        ("its successor of the same revision", 1, vec![of("new", "a", 1)], &[]),
+        ("updated, the old one still there", 2, vec![old().ready()], &[]),
         ("surging", 2, vec![old().ready(), new()], &[]),
         ("both are Ready", 2, vec![old().ready(), new().ready()], &[]),
         ("the old one is going", 2, vec![old().deleting()], &GATED),
-        (
-            "the old one is going, the new one there",
-            2,
-            vec![old().deleting(), new()],
-            &GATED,
-        ),
+        ("the old one is going, the new one there", 2, vec![old().deleting(), new()], &GATED),
         ("the new one is not Ready", 2, vec![new()], &GATED),
-        (
-            "another one without a label is",
-            2,
-            vec![new(), pod("kube-system/bare").ready()],
-            &GATED,
-        ),
-        (
-            "the new one is Ready: only the record changes",
-            2,
-            vec![new().ready()],
-            &RECORDED,
-        ),
-        (
-            "the same, the old one going",
-            2,
-            vec![old().deleting(), new().ready()],
-            &RECORDED,
-        ),
-    ] {
+        ("another one without a label is", 2, vec![new(), pod("kube-system/bare").ready()], &GATED),
+        ("the new one is Ready: only the record changes", 2, vec![new().ready()], &RECORDED),
+        ("the same, the old one going", 2, vec![old().deleting(), new().ready()], &RECORDED),
+    ];
+    for (name, generation, pods, expected) in cases {
         let world = on(&completed("a"), generation, &pods);
         assert_eq!(writes(&world), expected, "{name}");
     }

@@ -8,30 +8,15 @@ use crate::testing::{Builder, GATE, World, at, rule, world};
 const OTHER: &str = "readiness.k8s.io/other";
 
 #[test]
-#[expect(clippy::too_many_lines, reason = "one table")]
 fn a_rule_that_is_being_deleted_cleans_up_after_itself() {
     let deleted = || gate("r").deleting();
     let removed = &["-gate:NoSchedule", "-taint-added-by-r-uid"][..];
-    for (name, node, rules, expected) in [
-        (
-            "unmet, owned: remove",
-            gated_by(unmet(), "r"),
-            vec![deleted()],
-            removed,
-        ),
-        (
-            "unmet, not owned: remove",
-            gated(unmet()),
-            vec![deleted()],
-            &["-gate:NoSchedule"][..],
-        ),
+    #[rustfmt::skip]
+    let cases = [
+        ("unmet, owned: remove", gated_by(unmet(), "r"), vec![deleted()], removed),
+        ("unmet, not owned: remove", gated(unmet()), vec![deleted()], &["-gate:NoSchedule"][..]),
         ("absent: nothing", unmet(), vec![deleted()], &[]),
-        (
-            "annotation left: drop it",
-            unmet().owned_by("r", GATE, "NoSchedule"),
-            vec![deleted()],
-            &["-taint-added-by-r-uid"],
-        ),
+        ("annotation left: drop it", unmet().owned_by("r", GATE, "NoSchedule"), vec![deleted()], &["-taint-added-by-r-uid"]),
         (
             "both completion annotations go",
             unmet().completed("r-uid").completed("r").completed("other"),
@@ -44,30 +29,15 @@ fn a_rule_that_is_being_deleted_cleans_up_after_itself() {
             vec![deleted().bootstrap_only().selects("pool", "other")],
             &["-bootstrap-completed-r-uid"],
         ),
-        (
-            "another deletion's completion stays",
-            unmet().completed("other-uid"),
-            vec![deleted()],
-            &[],
-        ),
-        (
-            "dry run: leave the taint",
-            gated(unmet()),
-            vec![deleted().dry_run()],
-            &[],
-        ),
+        ("another deletion's completion stays", unmet().completed("other-uid"), vec![deleted()], &[]),
+        ("dry run: leave the taint", gated(unmet()), vec![deleted().dry_run()], &[]),
         (
             "dry run that added the taint before it became one: nobody else would ever remove it",
             gated_by(unmet(), "r"),
             vec![deleted().dry_run()],
             removed,
         ),
-        (
-            "remove-only: leave the taint",
-            gated(unmet()).completed("r-uid"),
-            vec![deleted().remove_only()],
-            &["-bootstrap-completed-r-uid"],
-        ),
+        ("remove-only: leave the taint", gated(unmet()).completed("r-uid"), vec![deleted().remove_only()], &["-bootstrap-completed-r-uid"]),
         (
             "remove-only that took over a taint of ours: nobody else would ever remove it",
             gated_by(unmet(), "r"),
@@ -103,12 +73,7 @@ fn a_rule_that_is_being_deleted_cleans_up_after_itself() {
             vec![deleted(), gate("second").created(at(1))],
             &["+taint-added-by-second-uid"],
         ),
-        (
-            "a newer dry run does not take over",
-            gated_by(unmet(), "r"),
-            vec![deleted(), gate("second").created(at(1)).dry_run()],
-            removed,
-        ),
+        ("a newer dry run does not take over", gated_by(unmet(), "r"), vec![deleted(), gate("second").created(at(1)).dry_run()], removed),
         (
             "a newer rule about other nodes does not take over",
             gated_by(unmet(), "r"),
@@ -118,25 +83,16 @@ fn a_rule_that_is_being_deleted_cleans_up_after_itself() {
             ],
             removed,
         ),
-        (
-            "two deleted: one removal",
-            gated_by(unmet(), "r"),
-            vec![deleted(), gate("second").created(at(1)).deleting()],
-            removed,
-        ),
-        (
-            "unreadable: remove what it owns",
-            gated_by(unmet(), "r"),
-            vec![rule("r").deleting()],
-            removed,
-        ),
+        ("two deleted: one removal", gated_by(unmet(), "r"), vec![deleted(), gate("second").created(at(1)).deleting()], removed),
+        ("unreadable: remove what it owns", gated_by(unmet(), "r"), vec![rule("r").deleting()], removed),
         (
             "an annotation that cannot be read goes too",
             gated(unmet()).annotation("nodegate.dev/taint-added-by-r-uid", "r"),
             vec![deleted()],
             removed,
         ),
-    ] {
+    ];
+    for (name, node, rules, expected) in cases {
         assert_writes(name, &node, &rules, expected);
     }
 }
@@ -158,26 +114,13 @@ fn the_oldest_rule_governs_a_taint() {
             })
             .collect()
     };
-    for (name, rules, expected, written) in [
-        (
-            "by creation time",
-            [first(), second()],
-            ["b: Gate", "a: conflicts with b"],
-            &["+gate:NoSchedule", "+taint-added-by-b-uid"][..],
-        ),
-        (
-            "by name at the same time",
-            [first(), gate("a")],
-            ["a: NotHeld", "b: conflicts with a"],
-            &[],
-        ),
-        (
-            "a dry run governs nothing",
-            [first().dry_run(), second()],
-            ["b: dry Gate", "a: NotHeld"],
-            &[],
-        ),
-    ] {
+    #[rustfmt::skip]
+    let cases = [
+        ("by creation time", [first(), second()], ["b: Gate", "a: conflicts with b"], &["+gate:NoSchedule", "+taint-added-by-b-uid"][..]),
+        ("by name at the same time", [first(), gate("a")], ["a: NotHeld", "b: conflicts with a"], &[]),
+        ("a dry run governs nothing", [first().dry_run(), second()], ["b: dry Gate", "a: NotHeld"], &[]),
+    ];
+    for (name, rules, expected, written) in cases {
         let world = world(&met()).with_rules(&rules);
         assert_eq!(standings(&world), expected, "{name}");
         assert_eq!(writes(&world), written, "{name}");

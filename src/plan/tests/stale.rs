@@ -25,32 +25,19 @@ const DRIVER: &str = "csidriver.nodegate.dev/ebs.csi.aws.com";
 #[test]
 fn only_harmful_changes_wait_for_what_is_stale() {
     let bootstrap = || gate("r").bootstrap_only();
-    for (name, node, rule, waits) in [
+    #[rustfmt::skip]
+    let cases = [
         ("release", gated_by(met(), "r"), gate("r"), true),
         ("release for good", gated_by(met(), "r"), bootstrap(), true),
         ("record a completion", met(), bootstrap(), true),
         ("gate a node in use", unmet(), gate("r"), true),
         ("hold", gated_by(unmet(), "r"), gate("r"), false),
         ("leave released", met(), gate("r"), false),
-        (
-            "clean up after a rule",
-            gated_by(unmet(), "r"),
-            gate("r").deleting(),
-            true,
-        ),
-        (
-            "clean up a node that was relabelled",
-            gated_by(unmet(), "r"),
-            gate("r").selects("pool", "other"),
-            true,
-        ),
-        (
-            "count for a dry run",
-            gated_by(met(), "r"),
-            gate("r").dry_run(),
-            false,
-        ),
-    ] {
+        ("clean up after a rule", gated_by(unmet(), "r"), gate("r").deleting(), true),
+        ("clean up a node that was relabelled", gated_by(unmet(), "r"), gate("r").selects("pool", "other"), true),
+        ("count for a dry run", gated_by(met(), "r"), gate("r").dry_run(), false),
+    ];
+    for (name, node, rule, waits) in cases {
         let certain = world(&node).rule(&rule);
         let unsure = certain.clone().with_stale(&ALL);
         assert_eq!(writes(&unsure), [""; 0], "{name}: stale");
@@ -75,37 +62,18 @@ fn a_new_node_is_gated_whatever_is_stale() {
 fn a_change_waits_only_for_what_the_rule_goes_by() {
     let gated = |node: NodeBuilder| gated_by(node, "r");
     let with_driver = csi_node("worker-1").driver("ebs.csi.aws.com");
-    for (name, world, watches, expected) in [
-        (
-            "the Node's own",
-            world(&gated(met())).rule(&gate("r")),
-            &[CLASS, Watch::CsiNodes][..],
-            &[][..],
-        ),
-        (
-            "nodes",
-            world(&gated(met())).rule(&gate("r")),
-            &[Watch::Nodes],
-            &[Watch::Nodes],
-        ),
-        (
-            "rules",
-            world(&gated(met())).rule(&gate("r")),
-            &[Watch::Rules],
-            &[Watch::Rules],
-        ),
+    #[rustfmt::skip]
+    let cases = [
+        ("the Node's own", world(&gated(met())).rule(&gate("r")), &[CLASS, Watch::CsiNodes][..], &[][..]),
+        ("nodes", world(&gated(met())).rule(&gate("r")), &[Watch::Nodes], &[Watch::Nodes]),
+        ("rules", world(&gated(met())).rule(&gate("r")), &[Watch::Rules], &[Watch::Rules]),
         (
             "a class",
             world(&gated(unmet())).rule(&waits_for(COMPONENTS)),
             &[Watch::CsiNodes, CLASS, Watch::Rules],
             &[Watch::CsiNodes, CLASS, Watch::Rules],
         ),
-        (
-            "a question that asks no CSINode",
-            world(&gated(unmet())).rule(&waits_for(PODS)),
-            &[CLASS, Watch::CsiNodes][..],
-            &[CLASS],
-        ),
+        ("a question that asks no CSINode", world(&gated(unmet())).rule(&waits_for(PODS)), &[CLASS, Watch::CsiNodes][..], &[CLASS]),
         (
             "another class",
             world(&gated(unmet())).rule(&waits_for(PODS)),
@@ -123,7 +91,8 @@ fn a_change_waits_only_for_what_the_rule_goes_by() {
             &[CLASS, Watch::CsiNodes][..],
             &[Watch::CsiNodes],
         ),
-    ] {
+    ];
+    for (name, world, watches, expected) in cases {
         assert_eq!(stale(&world.with_stale(watches)), expected, "{name}");
     }
 }

@@ -12,37 +12,19 @@ fn nothing_is_changed_for_a_suspended_rule() {
     let late = |node: NodeBuilder| {
         node.annotation("nodegate.dev/ready-deadline-r-uid", &at(0).to_string())
     };
-    for (name, rule, node) in [
+    #[rustfmt::skip]
+    let cases = [
         ("met, held", gate("r"), gated_by(met(), "r")),
-        (
-            "met, held, to be completed",
-            gate("r").bootstrap_only(),
-            gated_by(met(), "r"),
-        ),
-        (
-            "met, not held, to be completed",
-            gate("r").bootstrap_only(),
-            met(),
-        ),
+        ("met, held, to be completed", gate("r").bootstrap_only(), gated_by(met(), "r")),
+        ("met, not held, to be completed", gate("r").bootstrap_only(), met()),
         ("unmet, not held", gate("r"), unmet()),
         ("unmet, not held, once", gate("r").bootstrap_only(), unmet()),
         ("unmet, held by somebody else", gate("r"), gated(unmet())),
-        (
-            "unmet, held for a rule that is gone",
-            gate("r"),
-            gated_by(unmet(), "former"),
-        ),
-        (
-            "past its time",
-            gate("r").bootstrap_only().nodegate(repairs),
-            late(gated_by(unmet(), "r")),
-        ),
-        (
-            "it is about other nodes now",
-            gate("r").selects("pool", "a"),
-            gated_by(unmet(), "r"),
-        ),
-    ] {
+        ("unmet, held for a rule that is gone", gate("r"), gated_by(unmet(), "former")),
+        ("past its time", gate("r").bootstrap_only().nodegate(repairs), late(gated_by(unmet(), "r"))),
+        ("it is about other nodes now", gate("r").selects("pool", "a"), gated_by(unmet(), "r")),
+    ];
+    for (name, rule, node) in cases {
         let acts = writes(&world(&node).rule(&rule));
         assert!(
             !acts.is_empty() || name.starts_with("past"),

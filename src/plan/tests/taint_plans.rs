@@ -34,15 +34,10 @@ fn annotations_stay_with_their_taint() {
         .owned_by("other", OTHER, "NoExecute");
     let other = gate("other").taint(OTHER, "NoExecute").bootstrap_only();
     let world = world(&gated).with_rules(&[gate("r"), other]);
+    #[rustfmt::skip]
     let expected = [
-        (
-            "readiness.k8s.io/gate:NoSchedule",
-            vec!["taint-added-by-r-uid"],
-        ),
-        (
-            "readiness.k8s.io/other:NoExecute",
-            vec!["taint-added-by-other-uid", "bootstrap-completed-other-uid"],
-        ),
+        ("readiness.k8s.io/gate:NoSchedule", vec!["taint-added-by-r-uid"]),
+        ("readiness.k8s.io/other:NoExecute", vec!["taint-added-by-other-uid", "bootstrap-completed-other-uid"]),
     ];
     let expected = expected.map(|(taint, keys)| {
         let keys = keys.into_iter().map(str::to_owned).collect();

@@ -146,37 +146,13 @@ fn a_node_that_may_work_or_is_on_its_way_is_spared() {
     let forbids = json!({"annotations": {"karpenter.sh/do-not-repair": "true"}});
     let deleting = json!({"deletionTimestamp": "2026-01-01T00:00:00Z"});
     let none = || json!({});
-    for (node, metadata, status, why) in [
-        (
-            overdue("n").deleting(),
-            none(),
-            none(),
-            "the node is being deleted",
-        ),
-        (
-            overdue("n").completed("gate-uid"),
-            none(),
-            none(),
-            "this rule has released the node before",
-        ),
-        (
-            overdue("n").completed("gate"),
-            none(),
-            none(),
-            "this rule has released the node before",
-        ),
-        (
-            overdue("n").label("karpenter.sh/initialized", "true"),
-            none(),
-            none(),
-            "Karpenter has initialized the node",
-        ),
-        (
-            overdue("n"),
-            none(),
-            initialized,
-            "Karpenter has initialized the node",
-        ),
+    #[rustfmt::skip]
+    let cases = [
+        (overdue("n").deleting(), none(), none(), "the node is being deleted"),
+        (overdue("n").completed("gate-uid"), none(), none(), "this rule has released the node before"),
+        (overdue("n").completed("gate"), none(), none(), "this rule has released the node before"),
+        (overdue("n").label("karpenter.sh/initialized", "true"), none(), none(), "Karpenter has initialized the node"),
+        (overdue("n"), none(), initialized, "Karpenter has initialized the node"),
         (
             overdue("n").annotation("karpenter.sh/do-not-repair", "true"),
             none(),
@@ -189,31 +165,12 @@ fn a_node_that_may_work_or_is_on_its_way_is_spared() {
             none(),
             "annotation nodegate.dev/do-not-repair on the node forbids it",
         ),
-        (
-            overdue("n"),
-            forbids,
-            none(),
-            "annotation karpenter.sh/do-not-repair on NodeClaim 'n-claim' forbids it",
-        ),
-        (
-            overdue("n"),
-            deleting,
-            none(),
-            "its NodeClaim is being deleted",
-        ),
-        (
-            overdue("n"),
-            none(),
-            rebooting,
-            "Karpenter is rebooting the node",
-        ),
-        (
-            overdue("n").condition("DrainInProgress", "True"),
-            none(),
-            none(),
-            "the node is in maintenance",
-        ),
-    ] {
+        (overdue("n"), forbids, none(), "annotation karpenter.sh/do-not-repair on NodeClaim 'n-claim' forbids it"),
+        (overdue("n"), deleting, none(), "its NodeClaim is being deleted"),
+        (overdue("n"), none(), rebooting, "Karpenter is rebooting the node"),
+        (overdue("n").condition("DrainInProgress", "True"), none(), none(), "the node is in maintenance"),
+    ];
+    for (node, metadata, status, why) in cases {
         let mut json = claim_of("n");
         json_patch::merge(&mut json["metadata"], &metadata);
         json_patch::merge(&mut json["status"], &status);
@@ -318,49 +275,18 @@ fn too_many_unhealthy_nodes_of_the_pool_hold_repair_back() {
         let [b, c, d, e] = others;
         vec![overdue("n"), b, c, d, e]
     };
-    for (name, nodes, is_blocked) in [
+    #[rustfmt::skip]
+    let cases = [
         ("alone in its pool", vec![overdue("n")], false),
-        (
-            "one of five",
-            five([healthy("b"), healthy("c"), healthy("d"), healthy("e")]),
-            false,
-        ),
-        (
-            "a large scale-up",
-            five([young("b"), young("c"), young("d"), young("e")]),
-            false,
-        ),
-        (
-            "another past its time",
-            five([overdue("b"), healthy("c"), healthy("d"), healthy("e")]),
-            true,
-        ),
-        (
-            "another on its way out",
-            five([
-                overdue("b").deleting(),
-                healthy("c"),
-                healthy("d"),
-                healthy("e"),
-            ]),
-            true,
-        ),
-        (
-            "another that was released and is not Ready",
-            five([broken("b"), healthy("c"), healthy("d"), healthy("e")]),
-            true,
-        ),
-        (
-            "another that Karpenter initialized, without a kubelet",
-            five([lost("b"), healthy("c"), healthy("d"), healthy("e")]),
-            true,
-        ),
-        (
-            "trouble in another pool",
-            five([healthy("b"), healthy("c"), healthy("d"), elsewhere("e")]),
-            false,
-        ),
-    ] {
+        ("one of five", five([healthy("b"), healthy("c"), healthy("d"), healthy("e")]), false),
+        ("a large scale-up", five([young("b"), young("c"), young("d"), young("e")]), false),
+        ("another past its time", five([overdue("b"), healthy("c"), healthy("d"), healthy("e")]), true),
+        ("another on its way out", five([overdue("b").deleting(), healthy("c"), healthy("d"), healthy("e")]), true),
+        ("another that was released and is not Ready", five([broken("b"), healthy("c"), healthy("d"), healthy("e")]), true),
+        ("another that Karpenter initialized, without a kubelet", five([lost("b"), healthy("c"), healthy("d"), healthy("e")]), true),
+        ("trouble in another pool", five([healthy("b"), healthy("c"), healthy("d"), elsewhere("e")]), false),
+    ];
+    for (name, nodes, is_blocked) in cases {
         for action in ["DeleteNodeClaim", "Release", "None"] {
             let cluster = Cluster::new(&repairing(action), &nodes);
             let verdict = cluster.verdict(0, at(900));
@@ -456,29 +382,14 @@ fn a_zone_in_which_every_node_that_joins_is_late_is_not_repaired() {
     let all = repairing("DeleteNodeClaim, maxUnhealthy: 100%");
     let late = |name: &str| overdue(name).label(ZONE, "z");
     let at_ease = overdue("m").annotation(&Deadline::key("gate-uid"), &at(9000).to_string());
-    for (what, nodes, is_blocked) in [
-        (
-            "three are late",
-            vec![late("a"), late("b"), late("c")],
-            true,
-        ),
+    #[rustfmt::skip]
+    let cases = [
+        ("three are late", vec![late("a"), late("b"), late("c")], true),
         ("two are late", vec![late("a"), late("b")], false),
-        (
-            "one has time left",
-            vec![
-                late("a"),
-                late("b"),
-                late("c"),
-                at_ease.clone().label(ZONE, "z"),
-            ],
-            false,
-        ),
-        (
-            "another zone's has time left",
-            vec![late("a"), late("b"), late("c"), at_ease],
-            true,
-        ),
-    ] {
+        ("one has time left", vec![late("a"), late("b"), late("c"), at_ease.clone().label(ZONE, "z")], false),
+        ("another zone's has time left", vec![late("a"), late("b"), late("c"), at_ease], true),
+    ];
+    for (what, nodes, is_blocked) in cases {
         let cluster = Cluster::new(&all, &nodes);
         let verdict = cluster.verdict(0, at(900)).unwrap();
         let blocked = matches!(verdict, Verdict::Blocked(Blocked::Zone(3)));

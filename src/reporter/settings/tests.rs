@@ -64,99 +64,34 @@ fn only_true_turns_impersonation_on() {
 type Change = fn(&mut ReporterArgs);
 
 /// A change that makes a setting unusable, and part of the error.
+#[rustfmt::skip]
 const UNUSABLE: &[(Change, &str)] = &[
-    (
-        |args| args.node_name = None,
-        "NODE_NAME (or --node-name) is not set; take it from the downward API",
-    ),
-    (
-        |args| args.node_name = text("Worker_1"),
-        "NODE_NAME (or --node-name) is \"Worker_1\", which cannot be",
-    ),
-    (
-        |args| args.check_endpoint = text(""),
-        "CHECK_ENDPOINT (or --check-endpoint) is not set; say what",
-    ),
+    (|args| args.node_name = None, "NODE_NAME (or --node-name) is not set; take it from the downward API"),
+    (|args| args.node_name = text("Worker_1"), "NODE_NAME (or --node-name) is \"Worker_1\", which cannot be"),
+    (|args| args.check_endpoint = text(""), "CHECK_ENDPOINT (or --check-endpoint) is not set; say what"),
     (
         |args| args.check_endpoint = text("ftp://x"),
         "CHECK_ENDPOINT (or --check-endpoint) is \"ftp://x\", which",
     ),
-    (
-        |args| args.condition_type = None,
-        "CONDITION_TYPE (or --condition-type) is not set; name",
-    ),
-    (
-        |args| args.condition_type = Some("x".repeat(317)),
-        "is 317 characters long; at most 316 fit",
-    ),
-    (
-        |args| args.condition_type = text("a/b/c"),
-        "is \"a/b/c\", which is no qualified name",
-    ),
-    (
-        |args| args.condition_type = text("Net work"),
-        "no qualified name",
-    ),
-    (
-        |args| args.condition_type = text("/Name"),
-        "no qualified name",
-    ),
-    (
-        |args| args.condition_type = text("Example.com/Name"),
-        "no qualified name",
-    ),
-    (
-        |args| args.condition_type = text("Ready"),
-        "is \"Ready\", which belongs to the kubelet",
-    ),
-    (
-        |args| args.condition_type = text("NetworkUnavailable"),
-        "belongs to the kubelet or the network",
-    ),
-    (
-        |args| args.condition_type = text("csidriver.nodegate.dev/a"),
-        "controller makes itself",
-    ),
-    (
-        |args| args.check_interval = text("30"),
-        "CHECK_INTERVAL (or --check-interval) cannot be used: duration",
-    ),
-    (
-        |args| args.check_interval = text("0s"),
-        "CHECK_INTERVAL (or --check-interval) is 0s; give at least 100ms",
-    ),
-    (
-        |args| args.check_timeout = text("soon"),
-        "CHECK_TIMEOUT (or --check-timeout) cannot be used: duration",
-    ),
-    (
-        |args| args.heartbeat_period = text("-5m"),
-        "HEARTBEAT_PERIOD (or --heartbeat-period) cannot be used",
-    ),
-    (
-        |args| args.heartbeat_period = text("1ms"),
-        "is 1ms; give at least 1s",
-    ),
-    (
-        |args| args.success_threshold = text("0"),
-        "SUCCESS_THRESHOLD (or --success-threshold) is \"0\"; give",
-    ),
-    (
-        |args| args.failure_threshold = text("-1"),
-        "FAILURE_THRESHOLD (or --failure-threshold) is \"-1\"; give",
-    ),
-    (
-        |args| args.report_once = text("2"),
-        "REPORT_ONCE (or --report-once) is \"2\"; give true or false",
-    ),
-    (
-        |args| args.metrics_bind_address = text("9445"),
-        "METRICS_BIND_ADDRESS (or --metrics-bind-address) is \"9445\"",
-    ),
-    (
-        |args| args.check_skip_tls_verify = text("true"),
-        "CHECK_SKIP_TLS_VERIFY (or --check-skip-tls-verify) is true, but",
-    ),
+    (|args| args.condition_type = None, "CONDITION_TYPE (or --condition-type) is not set; name"),
+    (|args| args.condition_type = Some("x".repeat(317)), "is 317 characters long; at most 316 fit"),
+    (|args| args.condition_type = text("a/b/c"), "is \"a/b/c\", which is no qualified name"),
+    (|args| args.condition_type = text("Net work"), "no qualified name"),
+    (|args| args.condition_type = text("/Name"), "no qualified name"),
+    (|args| args.condition_type = text("Example.com/Name"), "no qualified name"),
+    (|args| args.condition_type = text("Ready"), "is \"Ready\", which belongs to the kubelet"),
+    (|args| args.condition_type = text("NetworkUnavailable"), "belongs to the kubelet or the network"),
+    (|args| args.condition_type = text("csidriver.nodegate.dev/a"), "controller makes itself"),
+    (|args| args.check_interval = text("30"), "CHECK_INTERVAL (or --check-interval) cannot be used: duration"),
+    (|args| args.check_interval = text("0s"), "CHECK_INTERVAL (or --check-interval) is 0s; give at least 100ms"),
+    (|args| args.check_timeout = text("soon"), "CHECK_TIMEOUT (or --check-timeout) cannot be used: duration"),
+    (|args| args.heartbeat_period = text("-5m"), "HEARTBEAT_PERIOD (or --heartbeat-period) cannot be used"),
+    (|args| args.heartbeat_period = text("1ms"), "is 1ms; give at least 1s"),
+    (|args| args.success_threshold = text("0"), "SUCCESS_THRESHOLD (or --success-threshold) is \"0\"; give"),
+    (|args| args.failure_threshold = text("-1"), "FAILURE_THRESHOLD (or --failure-threshold) is \"-1\"; give"),
+    (|args| args.report_once = text("2"), "REPORT_ONCE (or --report-once) is \"2\"; give true or false"),
+    (|args| args.metrics_bind_address = text("9445"), "METRICS_BIND_ADDRESS (or --metrics-bind-address) is \"9445\""),
+    (|args| args.check_skip_tls_verify = text("true"), "CHECK_SKIP_TLS_VERIFY (or --check-skip-tls-verify) is true, but"),
     (
         |args| {
             args.check_endpoint = text("https://10.0.0.1/");

@@ -14,7 +14,8 @@ fn compile(rule: &RuleBuilder) -> Rule {
 fn a_rule_that_cannot_be_used_says_why() {
     let taint = |key| gate("r").taint(key, "NoSchedule");
     let default = "conditions: [{type: A, requiredStatus: 'True'}, {type: B, requiredStatus: 'True', defaultStatus: 'True'}]";
-    for (rule, expected) in [
+    #[rustfmt::skip]
+    let cases = [
         (
             rule("r").spec("nodeSelector: {}").waits_for("A"),
             "spec.nodeSelector: Required value: nodeSelector must not be empty: name a label, such as kubernetes.io/os: linux",
@@ -28,10 +29,7 @@ fn a_rule_that_cannot_be_used_says_why() {
                 .spec("nodeSelector: {matchExpressions: [{key: a, operator: Gt, values: ['1']}]}"),
             r#"spec.nodeSelector: Invalid value: operator "Gt" on "a" is not one of In, NotIn, Exists, DoesNotExist"#,
         ),
-        (
-            rule("r"),
-            "spec.conditions: Required value: at least one condition is required",
-        ),
+        (rule("r"), "spec.conditions: Required value: at least one condition is required"),
         (
             (0..=MAX_CONDITIONS).fold(rule("r"), |rule, number| {
                 rule.waits_for(&format!("A{number}"))
@@ -62,10 +60,7 @@ fn a_rule_that_cannot_be_used_says_why() {
             rule("r").spec("conditions: [{type: A, requiredStatus: Unknown, nodegate: {reasons: [B]}}]"),
             "spec.conditions[0].requiredStatus: Forbidden: minimum, minimumFromLabel and reasons cannot be used with requiredStatus Unknown",
         ),
-        (
-            taint("example.com/gate"),
-            r#"spec.taint.key: Invalid value: "example.com/gate": taint key must start with 'readiness.k8s.io/'"#,
-        ),
+        (taint("example.com/gate"), r#"spec.taint.key: Invalid value: "example.com/gate": taint key must start with 'readiness.k8s.io/'"#),
         (
             taint("readiness.k8s.io/a/b"),
             r#"spec.taint.key: Invalid value: "readiness.k8s.io/a/b": taint key must be a valid label key (prefix/name format)"#,
@@ -78,7 +73,8 @@ fn a_rule_that_cannot_be_used_says_why() {
             gate("r").spec("taint: {key: readiness.k8s.io/gate, effect: NoSchedule, value: 'a b'}"),
             r#"spec.taint.value: Invalid value: "a b": taint value must be a valid label value"#,
         ),
-    ] {
+    ];
+    for (rule, expected) in cases {
         let rejection = compile(&rule).spec.unwrap_err().to_string();
         assert_eq!(rejection, expected);
     }
@@ -93,21 +89,17 @@ fn a_rule_that_cannot_be_used_says_why() {
 #[test]
 fn a_rule_that_upstream_would_accept_is_accepted() {
     let default = "conditions: [{type: A, requiredStatus: 'False', defaultStatus: 'True'}]";
-    for (name, rule) in [
+    #[rustfmt::skip]
+    let cases = [
         ("the least there is", gate("r")),
         ("anyOf", gate("r").spec("conditionPolicy: anyOf")),
         ("defaultStatus", rule("r").spec(default)),
         ("bootstrap-only", gate("r").bootstrap_only()),
         ("NoExecute", gate("r").taint(GATE, "NoExecute")),
-        (
-            "an expression as selector",
-            gate("r").spec("nodeSelector: {matchExpressions: [{key: a, operator: Exists}]}"),
-        ),
-        (
-            "a taint value",
-            gate("r").spec("taint: {key: readiness.k8s.io/gate, effect: NoSchedule, value: yes_1}"),
-        ),
-    ] {
+        ("an expression as selector", gate("r").spec("nodeSelector: {matchExpressions: [{key: a, operator: Exists}]}")),
+        ("a taint value", gate("r").spec("taint: {key: readiness.k8s.io/gate, effect: NoSchedule, value: yes_1}")),
+    ];
+    for (name, rule) in cases {
         assert!(compile(&rule).spec.is_ok(), "{name}");
     }
 }

@@ -7,44 +7,21 @@ use crate::testing::{Builder, GATE, RuleBuilder, at, node, world};
 fn a_rule_says_who_comes_before_it_even_where_no_node_is() {
     let first = || gate("a-first").selects("pool", "a");
     let all = || gate("rule");
-    for (what, other, rule, expected) in [
+    #[rustfmt::skip]
+    let cases = [
         ("overlapping selectors", first(), all(), &["a-first"][..]),
-        (
-            "the same pool",
-            first(),
-            all().selects("pool", "a"),
-            &["a-first"],
-        ),
+        ("the same pool", first(), all().selects("pool", "a"), &["a-first"]),
         ("another pool", first(), all().selects("pool", "b"), &[]),
-        (
-            "another label",
-            first(),
-            all().selects("zone", "a"),
-            &["a-first"],
-        ),
-        (
-            "another effect",
-            first(),
-            all().taint(GATE, "NoExecute"),
-            &[],
-        ),
-        (
-            "another key",
-            first(),
-            all().taint("readiness.k8s.io/other", "NoSchedule"),
-            &[],
-        ),
+        ("another label", first(), all().selects("zone", "a"), &["a-first"]),
+        ("another effect", first(), all().taint(GATE, "NoExecute"), &[]),
+        ("another key", first(), all().taint("readiness.k8s.io/other", "NoSchedule"), &[]),
         ("a later rule", first().created(at(60)), all(), &[]),
         ("a dry run before it", first().dry_run(), all(), &[]),
         ("itself a dry run", first(), all().dry_run(), &[]),
         ("one that is going", first().deleting(), all(), &[]),
-        (
-            "one that cannot be used",
-            gate("a-first").spec("conditions: []"),
-            all(),
-            &[],
-        ),
-    ] {
+        ("one that cannot be used", gate("a-first").spec("conditions: []"), all(), &[]),
+    ];
+    for (what, other, rule, expected) in cases {
         assert_eq!(governors(&[other, rule]), expected, "{what}");
     }
 }

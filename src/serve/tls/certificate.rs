@@ -200,48 +200,20 @@ mod tests {
         let issued = issue(&names(&["a.example", "127.0.0.1"]), now(), 30 * DAY).unwrap();
         let another = issue(&names(&["a.example"]), now(), 30 * DAY).unwrap();
         let both = format!("{}{}", another.ca, issued.ca);
-        for (what, ca, asked, at, expected) in [
+        #[rustfmt::skip]
+        let cases = [
             ("at once", &issued.ca, &["a.example"][..], now(), true),
             ("an address", &issued.ca, &["127.0.0.1"], now(), true),
-            (
-                "every name",
-                &issued.ca,
-                &["a.example", "127.0.0.1"],
-                now(),
-                true,
-            ),
-            (
-                "another name",
-                &issued.ca,
-                &["a.example", "b.example"],
-                now(),
-                false,
-            ),
+            ("every name", &issued.ca, &["a.example", "127.0.0.1"], now(), true),
+            ("another name", &issued.ca, &["a.example", "b.example"], now(), false),
             ("another CA", &another.ca, &["a.example"], now(), false),
             ("two CAs", &both, &["a.example"], now(), true),
             ("no CA", &String::new(), &["a.example"], now(), false),
-            (
-                "the last day",
-                &issued.ca,
-                &["a.example"],
-                now() + 29 * DAY,
-                true,
-            ),
-            (
-                "the day after",
-                &issued.ca,
-                &["a.example"],
-                now() + 31 * DAY,
-                false,
-            ),
-            (
-                "long before",
-                &issued.ca,
-                &["a.example"],
-                now() - DAY,
-                false,
-            ),
-        ] {
+            ("the last day", &issued.ca, &["a.example"], now() + 29 * DAY, true),
+            ("the day after", &issued.ca, &["a.example"], now() + 31 * DAY, false),
+            ("long before", &issued.ca, &["a.example"], now() - DAY, false),
+        ];
+        for (what, ca, asked, at, expected) in cases {
             let certificate = ServingCertificate {
                 ca: ca.clone(),
                 ..issued.clone()
@@ -268,33 +240,15 @@ mod tests {
         let one = issue(&names(&["a.example"]), now(), DAY).unwrap();
         let other = issue(&names(&["a.example"]), now(), DAY).unwrap();
         let broken = "-----BEGIN CERTIFICATE-----\n!\n-----END CERTIFICATE-----\n";
-        for (chain, key, expected) in [
-            (
-                &b""[..],
-                &one.key[..],
-                "the certificate cannot be used: it has no PEM certificate",
-            ),
-            (
-                broken.as_bytes(),
-                &one.key,
-                "the certificate cannot be used: it is not a PEM certificate (",
-            ),
-            (
-                &one.chain,
-                b"",
-                "the private key cannot be used: it has no PEM private key",
-            ),
-            (
-                &one.chain,
-                &one.chain,
-                "the private key cannot be used: it has no PEM private key",
-            ),
-            (
-                &one.chain,
-                &other.key,
-                "the private key does not belong to the certificate",
-            ),
-        ] {
+        #[rustfmt::skip]
+        let cases = [
+            (&b""[..], &one.key[..], "the certificate cannot be used: it has no PEM certificate"),
+            (broken.as_bytes(), &one.key, "the certificate cannot be used: it is not a PEM certificate ("),
+            (&one.chain, b"", "the private key cannot be used: it has no PEM private key"),
+            (&one.chain, &one.chain, "the private key cannot be used: it has no PEM private key"),
+            (&one.chain, &other.key, "the private key does not belong to the certificate"),
+        ];
+        for (chain, key, expected) in cases {
             let made = ServingCertificate::from_pem(String::new(), chain.into(), key.into());
             let error = made.unwrap_err();
             assert!(

@@ -87,60 +87,22 @@ const CONFLICT: &str = "conflicts with existing rule 'old' - same taint key 'rea
 
 #[test]
 fn a_new_rule_must_not_conflict_with_another() {
-    for (what, new, old, conflicts) in [
+    #[rustfmt::skip]
+    let cases = [
         ("same nodes", "{}", "{}", true),
-        (
-            "another key",
-            "spec: {taint: {key: readiness.k8s.io/y}}",
-            "{}",
-            false,
-        ),
-        (
-            "another effect",
-            "spec: {taint: {effect: PreferNoSchedule}}",
-            "{}",
-            false,
-        ),
+        ("another key", "spec: {taint: {key: readiness.k8s.io/y}}", "{}", false),
+        ("another effect", "spec: {taint: {effect: PreferNoSchedule}}", "{}", false),
         ("another value", "spec: {taint: {value: v}}", "{}", true),
-        (
-            "other nodes",
-            "spec: {nodeSelector: {matchLabels: {zone: b}}}",
-            "{}",
-            false,
-        ),
-        (
-            "perhaps the same nodes",
-            "spec: {nodeSelector: {matchLabels: {zone: null, os: linux}}}",
-            "{}",
-            true,
-        ),
+        ("other nodes", "spec: {nodeSelector: {matchLabels: {zone: b}}}", "{}", false),
+        ("perhaps the same nodes", "spec: {nodeSelector: {matchLabels: {zone: null, os: linux}}}", "{}", true),
         ("a dry run", "{}", "spec: {dryRun: true}", false),
         ("itself a dry run", "spec: {dryRun: true}", "{}", false),
-        (
-            "one that is going",
-            "{}",
-            "metadata: {deletionTimestamp: '2026-01-01T00:00:00Z'}",
-            false,
-        ),
-        (
-            "one that cannot be used",
-            "{}",
-            "spec: {conditions: []}",
-            true,
-        ),
-        (
-            "one of all nodes",
-            "{}",
-            "spec: {nodeSelector: {matchLabels: null}}",
-            true,
-        ),
-        (
-            "one whose nodes nobody knows",
-            "{}",
-            "spec: {nodeSelector: {matchLabels: {zone: 'a b'}}}",
-            true,
-        ),
-    ] {
+        ("one that is going", "{}", "metadata: {deletionTimestamp: '2026-01-01T00:00:00Z'}", false),
+        ("one that cannot be used", "{}", "spec: {conditions: []}", true),
+        ("one of all nodes", "{}", "spec: {nodeSelector: {matchLabels: null}}", true),
+        ("one whose nodes nobody knows", "{}", "spec: {nodeSelector: {matchLabels: {zone: 'a b'}}}", true),
+    ];
+    for (what, new, old, conflicts) in cases {
         let expected = if conflicts {
             Err(REJECTION.into())
         } else {
@@ -157,27 +119,14 @@ fn a_new_rule_must_not_conflict_with_another() {
 
 #[test]
 fn an_update_is_held_against_other_rules_only_for_what_it_changes() {
-    for (what, before, after, rejected) in [
-        (
-            "another field",
-            "{}",
-            "spec: {nodegate: {gracePeriod: 1m}}",
-            false,
-        ),
+    #[rustfmt::skip]
+    let cases = [
+        ("another field", "{}", "spec: {nodegate: {gracePeriod: 1m}}", false),
         ("out of a dry run", "spec: {dryRun: true}", "{}", true),
-        (
-            "to these nodes",
-            "spec: {nodeSelector: {matchLabels: {zone: b}}}",
-            "{}",
-            true,
-        ),
-        (
-            "from what could not be used",
-            "spec: {conditions: []}",
-            "{}",
-            true,
-        ),
-    ] {
+        ("to these nodes", "spec: {nodeSelector: {matchLabels: {zone: b}}}", "{}", true),
+        ("from what could not be used", "spec: {conditions: []}", "{}", true),
+    ];
+    for (what, before, after, rejected) in cases {
         let (before, after) = (rule("new", before), rule("new", after));
         let others = beside(&[before.clone(), rule("old", "{}")]);
         let verdict = verdict(&after, Some(&before), &others);
@@ -236,7 +185,8 @@ fn updates_that_cannot_conflict_are_not_reviewed() {
 
 #[test]
 fn a_rule_that_cannot_be_used_is_turned_down() {
-    for (patch, expected) in [
+    #[rustfmt::skip]
+    let cases = [
         (
             "spec: {nodeSelector: {matchLabels: null}}",
             "validation failed: [spec.nodeSelector: Required value: nodeSelector must not be empty",
@@ -258,24 +208,13 @@ fn a_rule_that_cannot_be_used_is_turned_down() {
             "must not be empty: name a label, such as kubernetes.io/os: linux, spec.conditions[0].defaultStatus: Forbidden: defaultStatus should not be used with bootstrap-only enforcementMode, spec.conditionPolicy: Forbidden: anyOf",
         ),
         ("spec: {conditions: nonsense}", "spec cannot be read"),
-        (
-            "spec: {nodeSelector: null}",
-            "validation failed: [spec.nodeSelector: Required value]",
-        ),
-        (
-            "spec: {conditions: [{requiredStatus: 'True'}]}",
-            "validation failed: [spec.conditions[0].type: Required value]",
-        ),
+        ("spec: {nodeSelector: null}", "validation failed: [spec.nodeSelector: Required value]"),
+        ("spec: {conditions: [{requiredStatus: 'True'}]}", "validation failed: [spec.conditions[0].type: Required value]"),
         ("spec: null", "validation failed: [spec: Required value]"),
-        (
-            "spec: {taint: 1}",
-            "[spec cannot be read: taint: invalid type: integer `1`, expected an object]",
-        ),
-        (
-            "spec: {conditions: ['a']}",
-            "[spec cannot be read: conditions[0]: invalid type: string \"a\", expected an object]",
-        ),
-    ] {
+        ("spec: {taint: 1}", "[spec cannot be read: taint: invalid type: integer `1`, expected an object]"),
+        ("spec: {conditions: ['a']}", "[spec cannot be read: conditions[0]: invalid type: string \"a\", expected an object]"),
+    ];
+    for (patch, expected) in cases {
         match verdict(&rule("new", patch), None, &Surroundings::default()) {
             Err(why) => assert!(why.contains(expected), "{why}\n{expected}"),
             Ok(_) => panic!("accepted: {patch}"),
@@ -306,18 +245,14 @@ fn a_rule_that_cannot_be_used_and_has_the_taint_of_another_is_told_both() {
 #[test]
 fn a_rule_that_upstream_took_can_be_changed_as_long_as_no_fault_is_added() {
     let default = "conditions: [{type: A, requiredStatus: 'True', defaultStatus: 'True'}]";
-    for (what, fault) in [
-        (
-            "anyOf",
-            "enforcementMode: bootstrap-only, conditionPolicy: anyOf",
-        ),
-        (
-            "defaultStatus",
-            &format!("enforcementMode: bootstrap-only, {default}"),
-        ),
+    #[rustfmt::skip]
+    let cases = [
+        ("anyOf", "enforcementMode: bootstrap-only, conditionPolicy: anyOf"),
+        ("defaultStatus", &format!("enforcementMode: bootstrap-only, {default}")),
         ("an empty selector", "nodeSelector: {matchLabels: null}"),
         ("an unreadable spec", "nodegate: {gracePeriod: soon}"),
-    ] {
+    ];
+    for (what, fault) in cases {
         let before = rule("r", &format!("spec: {{{fault}}}"));
         let with = |change: &str| rule("r", &format!("spec: {{{fault}, {change}}}"));
         let others = Surroundings::default();

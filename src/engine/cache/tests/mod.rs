@@ -408,23 +408,15 @@ fn amounts_of_a_resource_are_news_where_a_rule_counts_it() {
         let node = node("n").allocatable("nvidia.com/gpu", amount);
         node.allocatable("cpu", "8")
     };
-    for (name, rule, shown, is_news) in [
+    #[rustfmt::skip]
+    let cases = [
         ("not counted", asks(""), gpus("8"), false),
         ("none left", asks(""), gpus("0"), true),
         ("counted", asks(", nodegate: {minimum: 8}"), gpus("8"), true),
-        (
-            "counted by a label",
-            asks(", nodegate: {minimumFromLabel: gpu.count}"),
-            gpus("8"),
-            true,
-        ),
-        (
-            "counted, unlike what has changed",
-            asks(", nodegate: {minimum: 8}"),
-            gpus("7").allocatable("cpu", "4"),
-            false,
-        ),
-    ] {
+        ("counted by a label", asks(", nodegate: {minimumFromLabel: gpu.count}"), gpus("8"), true),
+        ("counted, unlike what has changed", asks(", nodegate: {minimum: 8}"), gpus("7").allocatable("cpu", "4"), false),
+    ];
+    for (name, rule, shown, is_news) in cases {
         let mut cache = synced(&gpus("7").version(1), &rule);
         cache.begin_evaluations();
         while cache.turn.next().is_some() {}

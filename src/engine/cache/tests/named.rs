@@ -372,25 +372,19 @@ fn a_daemon_set_that_no_rule_names_concerns_only_the_nodes_that_it_selects() {
     };
     let (pod_of, pod_gone) = (|| Seen::Apply(its_pod()), || Seen::Delete(its_pod()));
     evaluated(&mut cache);
-    for (name, seen, expected) in [
+    #[rustfmt::skip]
+    let cases = [
         ("it runs nowhere", put(&agent("nowhere")), ""),
-        (
-            "still nowhere",
-            put(&agent("z").toleration("{operator: Exists}")),
-            "",
-        ),
+        ("still nowhere", put(&agent("z").toleration("{operator: Exists}")), ""),
         ("on some now", put(&agent("b")), "b c"),
         ("on others now", put(&agent("a")), "a b c"),
         ("nowhere again", put(&agent("z")), "a"),
         ("a pod of it comes", pod_of(), "c"),
-        (
-            "ignored, with its pod there",
-            put(&agent("z").label("nodegate.dev/ignore", "true")),
-            "c",
-        ),
+        ("ignored, with its pod there", put(&agent("z").label("nodegate.dev/ignore", "true")), "c"),
         ("its pod goes", pod_gone(), "c"),
         ("it goes from nowhere", gone(&agent("z")), ""),
-    ] {
+    ];
+    for (name, seen, expected) in cases {
         shows(&mut cache, seen);
         assert_eq!(evaluated(&mut cache), expected, "{name}");
     }

@@ -6,33 +6,26 @@ use crate::webhook::surroundings::ListedNodes;
 #[test]
 fn a_rule_that_evicts_pods_is_warned_of() {
     let no_execute = "taint: {effect: NoExecute}";
-    for (spec, expected) in [
+    #[rustfmt::skip]
+    let cases = [
         (
             format!("{{{no_execute}}}"),
             Some(
                 "CAUTION: NoExecute with continuous mode evicts pods when conditions fail, risking workload disruption. Consider NoSchedule or bootstrap-only, or set spec.nodegate.disruption",
             ),
         ),
-        (
-            format!("{{{no_execute}, nodegate: {{disruption: {{}}}}}}"),
-            Some("Consider NoSchedule or bootstrap-only"),
-        ),
+        (format!("{{{no_execute}, nodegate: {{disruption: {{}}}}}}"), Some("Consider NoSchedule or bootstrap-only")),
         (
             format!("{{{no_execute}, enforcementMode: bootstrap-only}}"),
             Some(
                 "NOTE: NoExecute will evict existing pods without tolerations. Ensure critical system pods have appropriate tolerations",
             ),
         ),
-        (
-            format!("{{{no_execute}, nodegate: {{taintPolicy: remove-only}}}}"),
-            None,
-        ),
-        (
-            "{nodegate: {heartbeatTimeout: 5m}}".into(),
-            Some("heartbeatTimeout 5m is shorter"),
-        ),
+        (format!("{{{no_execute}, nodegate: {{taintPolicy: remove-only}}}}"), None),
+        ("{nodegate: {heartbeatTimeout: 5m}}".into(), Some("heartbeatTimeout 5m is shorter")),
         ("{nodegate: {heartbeatTimeout: 6m}}".into(), None),
-    ] {
+    ];
+    for (spec, expected) in cases {
         let warnings = warnings(&format!("spec: {spec}"), &Surroundings::default());
         let expected: Vec<_> = expected.into_iter().collect();
         assert_eq!(warnings.len(), expected.len(), "{spec}: {warnings:?}");
@@ -64,15 +57,12 @@ fn a_condition_that_no_node_has_is_warned_of() {
     let of = |kind: &str, more: &str| {
         format!("spec: {{conditions: [{{type: {kind}, requiredStatus: 'True'{more}}}]}}")
     };
-    for (condition, surroundings, expected) in [
+    #[rustfmt::skip]
+    let cases = [
         (of("A", ""), sample(2, true, &["A"]), ""),
         (of("A", ""), sample(0, false, &[]), ""),
         (of("A", ""), Surroundings::default(), ""),
-        (
-            of("test.io/CriticalPodsReady", ""),
-            sample(2, true, &["A"]),
-            "",
-        ),
+        (of("test.io/CriticalPodsReady", ""), sample(2, true, &["A"]), ""),
         (
             of("B", ""),
             sample(2, true, &["A"]),
@@ -93,11 +83,7 @@ fn a_condition_that_no_node_has_is_warned_of() {
             sample(0, false, &[]),
             "no node reports daemon-sets.nodegate.dev/a.b, and Nodegate makes no conditions with that prefix: counted as absent on every node; check the spelling",
         ),
-        (
-            of("bench.nodegate.dev/A", ""),
-            sample(2, true, &["bench.nodegate.dev/A"]),
-            "",
-        ),
+        (of("bench.nodegate.dev/A", ""), sample(2, true, &["bench.nodegate.dev/A"]), ""),
         (
             of("csidriver.nodegate.dev/", ""),
             sample(2, true, &[]),
@@ -108,17 +94,10 @@ fn a_condition_that_no_node_has_is_warned_of() {
             drivers(&["b.csi"]),
             "no node has CSI driver a.csi today: until one has, no node meets the condition; check the driver's name",
         ),
-        (
-            of("csidriver.nodegate.dev/a.csi", ""),
-            drivers(&["a.csi"]),
-            "",
-        ),
-        (
-            of("csidriver.nodegate.dev/a.csi", ""),
-            sample(2, true, &[]),
-            "",
-        ),
-    ] {
+        (of("csidriver.nodegate.dev/a.csi", ""), drivers(&["a.csi"]), ""),
+        (of("csidriver.nodegate.dev/a.csi", ""), sample(2, true, &[]), ""),
+    ];
+    for (condition, surroundings, expected) in cases {
         let expected: Vec<_> = Some(expected)
             .filter(|text| !text.is_empty())
             .into_iter()
@@ -195,30 +174,17 @@ fn a_critical_daemon_set_that_cannot_start_is_warned_of() {
     };
     let critical = "{critical: 'true'}";
     let key = "readiness.k8s.io/x";
-    for (what, labels, pod, warned) in [
+    #[rustfmt::skip]
+    let cases = [
         ("no toleration", critical, "{}".to_owned(), true),
         ("another template", "{}", "{}".into(), false),
-        (
-            "tolerating",
-            critical,
-            format!("{{tolerations: [{{key: {key}, operator: Exists}}]}}"),
-            false,
-        ),
-        (
-            "for these nodes",
-            critical,
-            "{nodeSelector: {zone: a}}".into(),
-            true,
-        ),
-        (
-            "for other nodes",
-            critical,
-            "{nodeSelector: {zone: b}}".into(),
-            false,
-        ),
+        ("tolerating", critical, format!("{{tolerations: [{{key: {key}, operator: Exists}}]}}"), false),
+        ("for these nodes", critical, "{nodeSelector: {zone: a}}".into(), true),
+        ("for other nodes", critical, "{nodeSelector: {zone: b}}".into(), false),
         ("by affinity for these", critical, zone("NotIn", "b"), true),
         ("by affinity for others", critical, zone("In", "b"), false),
-    ] {
+    ];
+    for (what, labels, pod, warned) in cases {
         let daemon_sets = [
             daemon_set("one", labels, &pod),
             daemon_set("two", labels, &pod),
@@ -264,36 +230,18 @@ fn a_rule_that_taints_nodes_at_once_is_warned_of_when_it_begins_to_act() {
         let rule = testing::rule("r").created(testing::at(100));
         rule.bootstrap_only().waits_for("A")
     };
-    for (name, before, after, is_warned) in [
+    #[rustfmt::skip]
+    let cases = [
         ("new", None, rule(), true),
         ("a dry run", None, rule().dry_run(), false),
-        (
-            "it leaves them",
-            None,
-            rule().nodegate("existingNodes: Leave"),
-            false,
-        ),
+        ("it leaves them", None, rule().nodegate("existingNodes: Leave"), false),
         ("a dry run no more", Some(rule().dry_run()), rule(), true),
-        (
-            "leaves them no more",
-            Some(rule().nodegate("existingNodes: Leave")),
-            rule(),
-            true,
-        ),
+        ("leaves them no more", Some(rule().nodegate("existingNodes: Leave")), rule(), true),
         ("suspended", None, rule().nodegate("suspend: true"), false),
-        (
-            "suspended no more",
-            Some(rule().nodegate("suspend: true")),
-            rule(),
-            true,
-        ),
-        (
-            "acts already",
-            Some(rule()),
-            rule().nodegate("heartbeatTimeout: 10m"),
-            false,
-        ),
-    ] {
+        ("suspended no more", Some(rule().nodegate("suspend: true")), rule(), true),
+        ("acts already", Some(rule()), rule().nodegate("heartbeatTimeout: 10m"), false),
+    ];
+    for (name, before, after, is_warned) in cases {
         let classes = classes();
         let before = before.map(|rule| rule.build(&classes));
         let subject = Proposal {
