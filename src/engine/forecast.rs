@@ -388,7 +388,7 @@ mod tests {
             ("remove-only", gate().remove_only(), None),
             ("with a grace period", rule("r").waits_for("Net").nodegate("gracePeriod: 1m"), None),
             ("with a limit", rule("r").waits_for("Net").nodegate("disruption: {}"), None),
-            ("any of them", rule("r") .waits_for("Net") .waits_for("Other") .spec("conditionPolicy: anyOf"), Some("4 of 7")),
+            ("any of them", rule("r").waits_for("Net").waits_for("Other").spec("conditionPolicy: anyOf"), Some("4 of 7")),
             (
                 "any of them, not all seen",
                 rule("r")

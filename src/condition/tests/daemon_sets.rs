@@ -137,8 +137,8 @@ fn a_daemon_set_that_should_not_run_here_is_not_waited_for() {
         ("anywhere", cni(), true),
         ("this node's name", cni().pod_spec("nodeName: worker-1"), true),
         ("another node's name", cni().pod_spec("nodeName: worker-2"), false),
-        ("node selector that matches", cni() .node_selector("kubernetes.io/arch", "arm64") .node_selector("cores", "8"), true),
-        ("node selector of which half matches", cni() .node_selector("kubernetes.io/arch", "arm64") .node_selector("cores", "9"), false),
+        ("node selector that matches", cni().node_selector("kubernetes.io/arch", "arm64").node_selector("cores", "8"), true),
+        ("node selector of which half matches", cni().node_selector("kubernetes.io/arch", "arm64").node_selector("cores", "9"), false),
         ("node selector for a label that is missing", cni().node_selector("gpu", ""), false),
         (
             "preferred affinity only",

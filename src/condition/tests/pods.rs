@@ -139,7 +139,7 @@ fn a_pod_of_a_daemon_set_has_to_be_ready_for_its_min_ready_seconds() {
         ("since an unknown time", with(30).pod(&pod_of("a").ready_undated()), Some("pod kube-system/a is not Ready"), None),
         ("since an unknown time, and 0 seconds", with(0).pod(&pod_of("a").ready_undated()), None, None),
         ("by a clock that is ahead", with(30).pod(&ready("a", 100)).now(at(90)), waits, Some(at(130))),
-        ("beside an old one for long enough", with(30) .pod(&ready("a", 100)) .pod(&ready("b", 50)) .now(at(101)), None, None),
+        ("beside an old one for long enough", with(30).pod(&ready("a", 100)).pod(&ready("b", 50)).now(at(101)), None, None),
         (
             "beside an older one, neither for long enough",
             with(30)
@@ -149,7 +149,7 @@ fn a_pod_of_a_daemon_set_has_to_be_ready_for_its_min_ready_seconds() {
             waits,
             Some(at(130)),
         ),
-        ("beside one that is not Ready", with(30) .pod(&ready("a", 100)) .pod(&pod_of("b")) .now(at(111)), waits, Some(at(130))),
+        ("beside one that is not Ready", with(30).pod(&ready("a", 100)).pod(&pod_of("b")).now(at(111)), waits, Some(at(130))),
         (
             "since before the node was created, and not for long enough either",
             with(90).pod(&ready("a", -10)).now(at(59)),

@@ -192,7 +192,7 @@ fn components_are_asked_about_in_gardeners_order() {
         ("no pod", base(), Some(CNI_MISSING)),
         ("a pod that is not Ready and waits for a driver", base().pod(&waiting()), Some("pod kube-system/cni-1 is not Ready")),
         ("a pod that waits for a driver", base().pod(&waiting().ready()), Some(missing_driver)),
-        ("everything", base() .pod(&waiting().ready()) .csi_node(&csi_node("worker-1").driver("a.csi")), None),
+        ("everything", base().pod(&waiting().ready()).csi_node(&csi_node("worker-1").driver("a.csi")), None),
     ];
     for (name, world, expected) in cases {
         assert_lack(name, &world, COMPONENTS, expected);

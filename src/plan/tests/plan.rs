@@ -236,7 +236,7 @@ fn a_held_node_says_what_its_critical_components_lack() {
         ("a rule that waits for something else", base().rule(&rule("r").waits_for("Other")), None),
         ("a dry run", base().rule(&waits().dry_run()), None),
         ("remove-only, absent", base().rule(&waits().remove_only()), None),
-        ("remove-only, present", world(&gated(met())) .daemon_set(&cni) .rule(&waits().remove_only()), no_pod()),
+        ("remove-only, present", world(&gated(met())).daemon_set(&cni).rule(&waits().remove_only()), no_pod()),
     ];
     for (name, world, expected) in cases {
         let plan = world.plan();
