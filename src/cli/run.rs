@@ -29,8 +29,9 @@ use super::rows::rows;
 use super::snapshot::{CHECKED, Wanted, last_seen, node_of};
 use super::status::status;
 use super::suggest::suggest;
-use crate::cluster::{Filter, ResourceKind};
+use crate::cluster::ResourceKind;
 use crate::object::ObjectKey;
+use crate::selector::Filter;
 use crate::text::{printable, printable_lines};
 use access::{configured, opened, page, read, source, write};
 

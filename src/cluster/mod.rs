@@ -9,7 +9,6 @@ mod list;
 mod stream;
 
 pub use crate::object::ResourceKind;
-pub(crate) use crate::selector::Filter;
 pub(crate) use causes::with_causes;
 pub use gap::Gap;
 pub(crate) use list::{Cluster, ListPage, Objects};

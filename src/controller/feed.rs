@@ -13,10 +13,11 @@ use tracing::{debug, info, warn};
 
 use super::health::Readiness;
 use super::metrics::Metrics;
-use crate::cluster::{Events, Filter, client, events, explain, refusal};
+use crate::cluster::{Events, client, events, explain, refusal};
 use crate::condition::Watch;
 use crate::engine::io::Seen;
 use crate::engine::{Backoff, LONGEST_WAIT, Pauses};
+use crate::selector::Filter;
 
 /// The pauses before a watch that failed goes on. They are short: until then, an API server that is back goes unnoticed, and a
 /// few requests a second are cheap.

@@ -19,8 +19,9 @@ use super::page::{Block, Page, Render};
 use super::read::{ABOUT, AboutDump, FORM, ObjectSource};
 use super::snapshot::Snapshot;
 use crate::api::names::{CONFIG_MAP, LEASE, NAMESPACE};
-use crate::cluster::{Filter, Gap, ResourceKind};
+use crate::cluster::{Gap, ResourceKind};
 use crate::condition::Watch;
+use crate::selector::Filter;
 use fields::{kept, redact};
 
 #[derive(Debug, Clone, Serialize)]

@@ -16,11 +16,12 @@ use super::kept_out::kept_out;
 use super::source::{ObjectSource, record_gap};
 use crate::cli::failure::CliError;
 use crate::cli::snapshot::{Depth, Manifests, Snapshot, UnreadyPod, Wanted, is_ready, last_seen};
-use crate::cluster::{Filter, Gap, ResourceKind};
+use crate::cluster::{Gap, ResourceKind};
 use crate::condition::{CriticalComponentClass, Source, Watch};
 use crate::engine::Forecast;
 use crate::engine::io::{Now, Object, Seen};
 use crate::object::{ObjectKey, PodReady, RuleObject};
+use crate::selector::Filter;
 
 /// The most pods whose warning events are read.
 const EVENTS_OF: usize = 5;

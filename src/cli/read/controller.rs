@@ -10,9 +10,10 @@ use super::source::{ObjectSource, record_gap};
 use crate::api::names::{CONFIG_MAP, LEASE, NAMESPACE};
 use crate::cli::failure::CliError;
 use crate::cli::snapshot::{Controller, Leader, arguments};
-use crate::cluster::{Filter, Gap, ResourceKind};
+use crate::cluster::{Gap, ResourceKind};
 use crate::config::Config;
 use crate::guard::Limits;
+use crate::selector::Filter;
 
 /// The name of the controller's container, upstream's and ours.
 const CONTAINER: &str = "manager";

@@ -8,10 +8,11 @@ use k8s_openapi::api::core::v1::Pod;
 
 use super::source::ObjectSource;
 use crate::cli::snapshot::{PendingPod, Snapshot, condition, owner};
-use crate::cluster::{Filter, Gap, ResourceKind};
+use crate::cluster::{Gap, ResourceKind};
 use crate::finding::{Check, Finding};
 use crate::object::{Node, Taint, Watched};
 use crate::rule::CompiledSpec;
+use crate::selector::Filter;
 use crate::text::enumerated;
 
 /// By rule in force that holds all of its nodes: pods that no node takes, and that only taints of rules keep off one of these.

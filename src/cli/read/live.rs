@@ -18,9 +18,10 @@ use super::controller::leader;
 use super::source::ObjectSource;
 use crate::cli::failure::CliError;
 use crate::cli::snapshot::{Depth, Leader, Snapshot, Wanted};
-use crate::cluster::{Events, Filter, ResourceKind, events, explain};
+use crate::cluster::{Events, ResourceKind, events, explain};
 use crate::condition::Watch;
 use crate::engine::io::{Effect, Object, Seen};
+use crate::selector::Filter;
 
 const LEASE_PAUSE: Duration = Duration::from_secs(10);
 

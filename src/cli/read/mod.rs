@@ -13,9 +13,10 @@ use kube::core::{DynamicObject, PartialObjectMeta};
 
 use super::failure::CliError;
 use super::snapshot::{PendingPod, Snapshot, Wanted};
-use crate::cluster::{Filter, ResourceKind};
+use crate::cluster::ResourceKind;
 use crate::condition::CriticalComponentClass;
 use crate::object::ObjectKey;
+use crate::selector::Filter;
 
 pub(super) use builder::{Configured, snapshot, with_rules};
 #[cfg(test)]

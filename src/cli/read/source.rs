@@ -12,7 +12,8 @@ use kube::core::request;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::cluster::{Cluster, Filter, Gap, Objects, ResourceKind, client};
+use crate::cluster::{Cluster, Gap, Objects, ResourceKind, client};
+use crate::selector::Filter;
 
 /// How often a dry run is repeated because the rule that it replaces has been written meanwhile.
 const REPEATS: usize = 3;

@@ -10,13 +10,14 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
-use crate::cluster::{Filter, Gap, ResourceKind};
+use crate::cluster::{Gap, ResourceKind};
 use crate::condition::{CriticalComponentClass, Watch};
 use crate::engine::{Forecast, says_all_suspended};
 use crate::finding::{Backing, Finding, summed_up};
 use crate::guard::Limits;
 use crate::object::{ObjectKey, RuleObject};
 use crate::rule::Rule;
+use crate::selector::Filter;
 pub(super) use leader::{Leader, LeaderHealth};
 pub(crate) use manifests::{Agent, Manifests, PoolManifest, arguments, image};
 pub(crate) use pod::{
