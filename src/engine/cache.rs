@@ -39,7 +39,7 @@ use rulebook::Rulebook;
 use staleness::Freshness;
 pub use stores::Readers;
 use stores::Stores;
-pub(super) use turn::{Changes, Turn};
+use turn::Turn;
 pub(crate) use unreadable::Broken;
 
 /// A gap of up to this length in the watch of nodes hides no missed heartbeat: the silence still shows afterwards.
@@ -203,10 +203,10 @@ impl Cache {
     }
 
     /// Takes in what a watch shows, unless something newer is known.
-    pub fn apply(&mut self, seen: Seen, now: Now) -> Changes {
+    pub fn apply(&mut self, seen: Seen, now: Now) {
         let watch = seen.watch();
         if !self.views.has(watch) {
-            return Changes::default();
+            return;
         }
         if seen.is_sign_of_life() {
             self.views.saw(watch, now.monotonic);
@@ -242,13 +242,13 @@ impl Cache {
             Seen::NotInstalled(_) => {}
         }
         self.update_named(watch);
-        self.conclude()
+        self.conclude();
     }
 
     /// Takes in an object from the answer to a request, unless the cache has a newer state or no such object. An equal version may
     /// show more: the answer to a patch has metadata only. If a newer one has another UID, the known object is gone; the watch
     /// will show the new one.
-    pub fn apply_answer(&mut self, object: Object, now: Now) -> Changes {
+    pub fn apply_answer(&mut self, object: Object, now: Now) {
         let (watch, meta) = (object.watch(), object.meta());
         let key = ObjectKey::of(meta);
         let version = object::resource_version(meta);
@@ -261,7 +261,7 @@ impl Cache {
                 self.remove(watch, &key);
             }
         }
-        self.conclude()
+        self.conclude();
     }
 
     /// Takes in the metadata in the response to a patch, unless the cache has a newer state. The caller evaluates the node again.
@@ -291,7 +291,7 @@ impl Cache {
         asked: Instant,
         version: &Result<Version, RequestError>,
         now: Now,
-    ) -> Changes {
+    ) {
         match self.views.read(watch, asked, version, now.monotonic) {
             Ok(Some(as_of)) => {
                 self.current(watch, as_of, now);
@@ -300,7 +300,7 @@ impl Cache {
             Ok(None) => {}
             Err(Restored) => self.restored(now),
         }
-        self.conclude()
+        self.conclude();
     }
 
     /// Has everything listed again, because the cluster was restored from a backup.
@@ -312,16 +312,16 @@ impl Cache {
     }
 
     /// Suspends or resumes all rules, whatever their specs say.
-    pub fn suspend_all(&mut self, suspends_all: bool, now: Timestamp) -> Changes {
+    pub fn suspend_all(&mut self, suspends_all: bool, now: Timestamp) {
         let classes = &self.components.classes;
         self.rules.suspend_all(suspends_all, classes, now);
-        self.conclude()
+        self.conclude();
     }
 
     /// Notes that the API server keeps refusing our finalizer on a rule.
-    pub fn refused_finalizer(&mut self, name: &str) -> Changes {
+    pub fn refused_finalizer(&mut self, name: &str) {
         self.rules.refused_finalizer(name);
-        self.conclude()
+        self.conclude();
     }
 
     /// Works out which watches are stale now, and until when repair is postponed. Must precede every decision.
@@ -568,9 +568,8 @@ impl Cache {
         }
     }
 
-    /// If rules have changed, sorts them again and marks every node for evaluation; not until everything has synced. Returns
-    /// what has changed since the last call.
-    fn conclude(&mut self) -> Changes {
+    /// If rules have changed, sorts them again and marks every node for evaluation; not until everything has synced.
+    fn conclude(&mut self) {
         if self.has_synced() && self.rules.sort() {
             for watch in self.components.follow(&self.rules.set, &mut self.views) {
                 self.forget(watch);
@@ -578,7 +577,6 @@ impl Cache {
             self.turn.changes.rules = true;
             self.mark_all();
         }
-        std::mem::take(&mut self.turn.changes)
     }
 
     /// Keeps a node, whatever showed it: the watch may never show a state that an answer shows.

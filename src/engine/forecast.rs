@@ -63,8 +63,7 @@ impl Forecast {
     }
 
     pub(crate) fn apply(&mut self, seen: Seen) {
-        // Whatever has changed, everything is planned anew.
-        let _ = self.cache.apply(seen, self.now);
+        self.cache.apply(seen, self.now);
     }
 
     /// Starts a list.
@@ -78,7 +77,7 @@ impl Forecast {
     }
 
     pub(crate) fn suspend_all(&mut self, suspends_all: bool) {
-        let _ = self.cache.suspend_all(suspends_all, self.now.wall);
+        self.cache.suspend_all(suspends_all, self.now.wall);
     }
 
     /// What must be listed in addition, given what is listed so far.

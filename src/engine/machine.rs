@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use tracing::{debug, warn};
 
-use super::cache::{Cache, Changes, Readers};
+use super::cache::{Cache, Readers};
 use super::clock::Clock;
 use super::count::{Count, RuleCount};
 use super::error::RequestError;
@@ -38,8 +38,6 @@ const EVALUATIONS: usize = 5_000;
 #[derive(Debug)]
 pub struct Engine {
     cache: Cache,
-    /// What has changed in the cache, and is not dealt with yet.
-    changes: Changes,
     /// Whether the last announcement was that all rules are suspended.
     told_suspension: bool,
     rules: Rules,
@@ -63,7 +61,6 @@ impl Engine {
         let pacer = Pacer::new(settings.concurrency, settings.rate);
         Self {
             cache: Cache::new(settings, now),
-            changes: Changes::default(),
             told_suspension: false,
             rules: Rules::new(settings.disruption_limits, settings.status_node_limit),
             nodes: Nodes::default(),
@@ -197,7 +194,7 @@ impl Engine {
                 if seen.is_sign_of_life() {
                     self.out.pacer.on_sign_of_life();
                 }
-                self.changes.add(self.cache.apply(seen, self.out.now));
+                self.cache.apply(seen, self.out.now);
             }
             Input::Answered(id, answer) => self.answered(id, answer),
             Input::Leads if self.leading_since.is_none() => {
@@ -210,10 +207,7 @@ impl Engine {
             }
             Input::Leads => self.out.pacer.on_sign_of_life(),
             Input::Restored => self.cache.restored(self.out.now),
-            Input::SuspendAll(on) => {
-                self.changes
-                    .add(self.cache.suspend_all(on, self.out.now.wall));
-            }
+            Input::SuspendAll(on) => self.cache.suspend_all(on, self.out.now.wall),
             Input::Stop => {
                 self.is_stopping = true;
                 self.repairs.stop();
@@ -244,7 +238,7 @@ impl Engine {
         self.allowance = EVALUATIONS;
         self.rules.renew_allowance();
         if self.leading_since.is_some() && self.cache.has_synced() && !self.is_stopping {
-            let changes = std::mem::take(&mut self.changes);
+            let changes = std::mem::take(&mut self.cache.turn.changes);
             if changes.rules {
                 self.rules.sync(&self.cache, &mut self.out);
             }
@@ -425,9 +419,8 @@ impl Engine {
             }
             Job::Finalizers(uid) => {
                 let answer = answer.and_then(Answer::rule);
-                let (cache, out) = (&mut self.cache, &mut self.out);
-                let changes = self.rules.finalizers_answered(&uid, answer, cache, out);
-                self.changes.add(changes);
+                self.rules
+                    .finalizers_answered(&uid, answer, &mut self.cache, &mut self.out);
             }
             Job::Status(uid) => {
                 let answer = answer.and_then(Answer::version);
@@ -436,8 +429,7 @@ impl Engine {
             }
             Job::Claim(name) => {
                 let (cache, out) = (&mut self.cache, &mut self.out);
-                let changes = self.repairs.answered(&name, answer, cache, out);
-                self.changes.add(changes);
+                self.repairs.answered(&name, answer, cache, out);
                 for replaced in self.repairs.replaced.drain(..) {
                     self.rules.replaced(&replaced, cache, out);
                 }
@@ -445,8 +437,7 @@ impl Engine {
             Job::Version(watch, asked) => {
                 let version = answer.and_then(Answer::version);
                 let now = self.out.now;
-                self.changes
-                    .add(self.cache.read_version(watch, asked, &version, now));
+                self.cache.read_version(watch, asked, &version, now);
             }
             Job::Event => {
                 if let Err(error) = answer {
@@ -469,9 +460,7 @@ impl Engine {
         match end {
             WriteEnd::Failed | WriteEnd::Read(None) => {}
             WriteEnd::Read(Some(node)) => {
-                let node = Object::Node(*node);
-                self.changes
-                    .add(self.cache.apply_answer(node, self.out.now));
+                self.cache.apply_answer(Object::Node(*node), self.out.now);
             }
             WriteEnd::Refused(changes, why) => {
                 if let Some(state) = self.cache.node(name) {
@@ -516,9 +505,7 @@ impl Engine {
             work.conditions.answered(name, error, &mut self.out);
         }
         if let Ok(node) = result {
-            let node = Object::Node(node);
-            self.changes
-                .add(self.cache.apply_answer(node, self.out.now));
+            self.cache.apply_answer(Object::Node(node), self.out.now);
         }
         self.cache.turn.mark(name);
     }

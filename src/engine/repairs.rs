@@ -13,7 +13,7 @@ use jiff::Timestamp;
 use tracing::{debug, info, warn};
 
 use super::attempt::Attempt;
-use super::cache::{Cache, Changes};
+use super::cache::Cache;
 use super::count::RuleCount;
 use super::error::RequestError;
 use super::io::{Answer, Object, Request};
@@ -150,13 +150,12 @@ impl Repairs {
         answer: Result<Answer, RequestError>,
         cache: &mut Cache,
         out: &mut Outbox,
-    ) -> Changes {
-        let mut changes = Changes::default();
+    ) {
         let Some(work) = self.work.get_mut(name) else {
-            return changes;
+            return;
         };
         let Some((mut deletion, step)) = work.under_way.take() else {
-            return changes;
+            return;
         };
         let claim = &deletion.claim;
         let (step, request) = match (step, answer) {
@@ -166,16 +165,16 @@ impl Repairs {
             (Step::Hurry, answer) => {
                 // The claim is being deleted all the same, and may be gone.
                 debug!(claim = %name, ?answer, "Karpenter may wait for the node's pods");
-                return changes;
+                return;
             }
             (Step::Read, Ok(Answer::Node(read))) => {
                 let is_confirmed = deletion.is_confirmed_by(read.clone().read().ok(), cache);
-                changes = cache.apply_answer(Object::Node(*read), out.now);
+                cache.apply_answer(Object::Node(*read), out.now);
                 if !is_confirmed {
                     work.attempt
                         .ended(Some(&RequestError::Conflict), out.now.monotonic);
                     cache.turn.mark(&deletion.replaced.node.name);
-                    return changes;
+                    return;
                 }
                 let delete = Request::DeleteNodeClaim {
                     name: name.clone(),
@@ -190,7 +189,7 @@ impl Repairs {
                 self.replaced.push(deletion.replaced.clone());
                 let patch = patch::claim_termination(claim, out.now.wall);
                 let Some(patch) = patch.filter(|_| !self.is_stopping) else {
-                    return changes;
+                    return;
                 };
                 let name = name.clone();
                 (Step::Hurry, Request::PatchNodeClaim(name, patch))
@@ -203,13 +202,12 @@ impl Repairs {
                 work.attempt.ended(Some(&error), out.now.monotonic);
                 deletion.tell_failure(&error, out);
                 cache.turn.mark(&deletion.replaced.node.name);
-                return changes;
+                return;
             }
         };
         deletion.replaced.at = out.now.wall;
         work.under_way = Some((deletion, step));
         out.ask(Job::Claim(name.clone()), request);
-        changes
     }
 }
 

@@ -15,28 +15,19 @@ pub(crate) struct Turn {
     queued: Set<Arc<str>>,
     /// The nodes on which the controller did not act because something was stale.
     withheld: Set<Arc<str>>,
-    /// What the cache returns next.
-    pub(super) changes: Changes,
+    /// What is not dealt with yet.
+    pub(crate) changes: Changes,
 }
 
 /// What follows from what the cache has taken in, beside the nodes to evaluate.
 #[derive(Debug, Default)]
-#[cfg_attr(not(test), must_use)]
-pub struct Changes {
+pub(crate) struct Changes {
     /// Whether the rules, or what they wait for, have changed.
     pub rules: bool,
     /// The rules whose status has been shown again. A follower notes none.
     pub statuses: Set<Arc<str>>,
     /// Whether an outage has ended: a kind is current again after longer than a working watch is silent.
     pub outage_ended: bool,
-}
-
-impl Changes {
-    pub fn add(&mut self, later: Self) {
-        self.rules |= later.rules;
-        self.statuses.extend(later.statuses);
-        self.outage_ended |= later.outage_ended;
-    }
 }
 
 impl Turn {

@@ -8,7 +8,7 @@ use tracing::{info, warn};
 use super::{RuleWork, Rules};
 use crate::api::names::FINALIZER;
 use crate::condition::Watch;
-use crate::engine::cache::{Cache, CachedRule, Changes};
+use crate::engine::cache::{Cache, CachedRule};
 use crate::engine::error::RequestError;
 use crate::engine::io::{Object, Request};
 use crate::engine::nodes::Nodes;
@@ -68,10 +68,9 @@ impl Rules {
         result: Result<Watched<RuleObject>, RequestError>,
         cache: &mut Cache,
         out: &mut Outbox,
-    ) -> Changes {
-        let mut changes = Changes::default();
+    ) {
         let Some(work) = self.works.get_mut(uid) else {
-            return changes;
+            return;
         };
         work.finalizers
             .ended(result.as_ref().err(), out.now.monotonic);
@@ -94,13 +93,12 @@ impl Rules {
                 out.tell(Notice::on_rule(&held.rule, topic, error.to_string()));
             }
             if work.finalizers.refusals >= REFUSALS && matches!(error, RequestError::Failed(_)) {
-                changes = cache.refused_finalizer(&work.name);
+                cache.refused_finalizer(&work.name);
             }
         }
         // The watch reports rules that are gone. An API server that has just started may say so of a rule that exists.
         if let Some(at) = work.finalizers.backoff.due() {
             out.want(Job::Finalizers(uid.clone()), at);
         }
-        changes
     }
 }

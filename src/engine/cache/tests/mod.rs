@@ -11,6 +11,7 @@ use std::time::Instant;
 use serde::de::DeserializeOwned;
 use serde_json::json;
 
+use super::turn::Changes;
 use super::*;
 use crate::condition::ComponentGroup;
 use crate::config::Config;
@@ -172,7 +173,7 @@ fn a_reboot_counts_whichever_shows_it_first_the_watch_or_an_answer() {
     for (name, show) in [
         (
             "the watch",
-            (|cache, node| drop(cache.apply(Seen::Apply(Object::Node(node)), now(60))))
+            (|cache, node| cache.apply(Seen::Apply(Object::Node(node)), now(60)))
                 as fn(&mut Cache, Watched<Node>),
         ),
         ("an answer", |cache, node| answer(cache, node)),
@@ -273,11 +274,12 @@ fn an_instance_that_does_not_lead_notes_no_statuses_either() {
         }
         let mut rule = regating();
         rule.json()["status"] = json!({ "nodegate": { "heldNodes": held } });
-        let changes = cache.apply(Seen::Apply(Object::Rule(rule.object())), now(10));
+        cache.apply(Seen::Apply(Object::Rule(rule.object())), now(10));
+        let changes = std::mem::take(&mut cache.turn.changes);
         assert_eq!(changes.statuses.len(), usize::from(leads));
     }
-    let changes = cache.apply(Seen::Apply(Object::Node(node("n").object())), now(11));
-    assert_eq!(changes.statuses.len(), 0, "once");
+    cache.apply(Seen::Apply(Object::Node(node("n").object())), now(11));
+    assert_eq!(cache.turn.changes.statuses.len(), 0, "once");
 }
 
 #[test]
@@ -385,14 +387,15 @@ fn a_daemon_set_in_a_namespace_that_does_not_count_has_no_node_evaluated() {
     let mut cache = waiting_for_components();
     for (key, evaluated) in [("tenant/agent", false), ("kube-system/cni", true)] {
         let labelled = daemon_set(key).critical();
-        let changes = cache.apply(
+        cache.turn.changes = Changes::default();
+        cache.apply(
             Seen::Apply(Object::DaemonSet(
                 ComponentGroup::Class(0),
                 labelled.object(),
             )),
             now(10),
         );
-        assert!(changes.rules, "{key}: rules tell of it");
+        assert!(cache.turn.changes.rules, "{key}: rules tell of it");
         assert_eq!(!follows(&mut cache).0.is_empty(), evaluated, "{key}");
     }
 }
