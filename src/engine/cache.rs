@@ -16,10 +16,10 @@ use std::time::{Duration, Instant};
 
 use jiff::{SignedDuration, Timestamp};
 use kube::Resource;
-use tracing::{debug, warn};
+use tracing::debug;
 
 use super::error::RequestError;
-use super::freshness::{MAX_AGE, Phase, Restored, WatchStates};
+use super::freshness::{MAX_AGE, Phase, WatchStates};
 use super::io::{Now, Object, Seen};
 use super::settings::Settings;
 use crate::condition::{Component, ComponentGroup, Watch, selects};
@@ -292,23 +292,11 @@ impl Cache {
         version: &Result<Version, RequestError>,
         now: Now,
     ) {
-        match self.views.read(watch, asked, version, now.monotonic) {
-            Ok(Some(as_of)) => {
-                self.current(watch, as_of, now);
-                self.update_named(watch);
-            }
-            Ok(None) => {}
-            Err(Restored) => self.restored(now),
+        if let Some(as_of) = self.views.read(watch, asked, version, now.monotonic) {
+            self.current(watch, as_of, now);
+            self.update_named(watch);
         }
         self.conclude();
-    }
-
-    /// Has everything listed again, because the cluster was restored from a backup.
-    pub fn restored(&mut self, now: Now) {
-        warn!(
-            "versions go backwards: the cluster was restored from a backup; everything is listed again"
-        );
-        self.views.restart_all(now.monotonic);
     }
 
     /// Suspends or resumes all rules, whatever their specs say.

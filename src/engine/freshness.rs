@@ -271,36 +271,30 @@ impl WatchStates {
 
     /// Takes in what a consistent read, asked for at this time, returned. Returns the time as of which that makes the watch
     /// current, if it does.
-    ///
-    /// # Errors
-    /// The version is lower than what had been shown before: the cluster was restored from a backup.
     pub(crate) fn read(
         &mut self,
         watch: Watch,
         asked: Instant,
         version: &Result<Version, RequestError>,
         now: Instant,
-    ) -> Result<Option<Instant>, Restored> {
-        let Some(view) = self.all.get_mut(&watch) else {
-            return Ok(None);
-        };
-        let Some((_, shown)) = view.reading.take_if(|(at, _)| *at == asked) else {
-            return Ok(None);
-        };
+    ) -> Option<Instant> {
+        let view = self.all.get_mut(&watch)?;
+        let (_, shown) = view.reading.take_if(|(at, _)| *at == asked)?;
         let version = match version {
             Ok(version) => *version,
             // The watch finds out when the resource is there.
-            Err(RequestError::Gone) => return Ok(None),
+            Err(RequestError::Gone) => return None,
             Err(_) => {
                 view.read_at = Some(now + READ_AGAIN);
-                return Ok(None);
+                return None;
             }
         };
         if version < shown {
-            return Err(Restored);
+            self.restored(now);
+            return None;
         }
         view.ahead = Some((asked, version));
-        Ok(view.reached())
+        view.reached()
     }
 
     /// Notes that a watch is current as of this time. If it was stale and no longer is, returns for how long. A watch of what a
@@ -338,8 +332,11 @@ impl WatchStates {
         }
     }
 
-    /// Requires all watches to be current, and starts all of them again.
-    pub(crate) fn restart_all(&mut self, now: Instant) {
+    /// Starts all watches again, and requires them to be current, because the cluster was restored from a backup.
+    pub(crate) fn restored(&mut self, now: Instant) {
+        warn!(
+            "versions go backwards: the cluster was restored from a backup; everything is listed again"
+        );
         self.required = Some(now);
         let all = self.all.iter_mut();
         self.orders
@@ -402,10 +399,6 @@ impl WatchStates {
         seen.map_or(Duration::ZERO, |seen| now.saturating_duration_since(seen))
     }
 }
-
-/// The cluster was restored from a backup.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Restored;
 
 #[cfg(test)]
 mod tests {
@@ -478,14 +471,13 @@ mod tests {
     }
 
     /// A consistent read is made and answered with this version.
-    fn reads(views: &mut WatchStates, version: Version, now: Instant) -> Result<(), Restored> {
+    fn reads(views: &mut WatchStates, version: Version, now: Instant) {
         let due = views.next_read(now).map(|(watch, _)| watch);
         assert_eq!(due, Some(NODES));
         assert!(views.next_read(now).is_none(), "one at a time");
-        if let Some(as_of) = views.read(NODES, now, &Ok(version), now)? {
+        if let Some(as_of) = views.read(NODES, now, &Ok(version), now) {
             views.current(NODES, as_of, now);
         }
-        Ok(())
     }
 
     #[test]
@@ -514,7 +506,7 @@ mod tests {
             let mut views = listed(at(0));
             assert!(views.next_read(at(9)).is_none(), "not yet");
             views.shown(NODES, shown);
-            reads(&mut views, read, at(10)).unwrap();
+            reads(&mut views, read, at(10));
             if then > 0 {
                 progress(&mut views, then, at(12));
             }
@@ -528,12 +520,12 @@ mod tests {
     fn a_read_from_before_everything_had_to_be_current_proves_nothing() {
         let at = seconds(Instant::now());
         let mut views = listed_in_pages(at(0));
-        reads(&mut views, 9, at(10)).unwrap();
+        reads(&mut views, 9, at(10));
         views.require(at(11));
         progress(&mut views, 9, at(12));
         assert!(views.is_stale(NODES, at(12)));
         assert_eq!(views.stale(at(12)).collect::<Vec<_>>(), [NODES]);
-        reads(&mut views, 9, at(12)).unwrap();
+        reads(&mut views, 9, at(12));
         assert!(
             !views.is_stale(NODES, at(12)),
             "and it is not asked for late"
@@ -546,9 +538,9 @@ mod tests {
         let mut views = listed(at(0));
         assert!(views.next_read(at(10)).is_some());
         let failed = Err(RequestError::Failed("no".into()));
-        assert_eq!(views.read(NODES, at(10), &failed, at(10)), Ok(None));
+        assert_eq!(views.read(NODES, at(10), &failed, at(10)), None);
         assert!(views.next_read(at(11)).is_none());
-        reads(&mut views, 5, at(12)).unwrap();
+        reads(&mut views, 5, at(12));
         assert_eq!(views.as_of(NODES, at(12)), Some(at(12)));
     }
 
@@ -557,8 +549,7 @@ mod tests {
         let at = seconds(Instant::now());
         let mut views = listed(at(0));
         views.shown(NODES, 9);
-        assert_eq!(reads(&mut views, 8, at(10)), Err(Restored));
-        views.restart_all(at(10));
+        reads(&mut views, 8, at(10));
         assert!(matches!(views.take_orders()[..], [Effect::Watch(NODES, _)]));
         assert!(views.is_stale(NODES, at(10)));
         assert!(views.next_read(at(10)).is_none(), "a list tells as much");
@@ -567,7 +558,7 @@ mod tests {
         views.current(NODES, asked, at(11));
         progress(&mut views, 4, at(11));
         assert!(!views.is_stale(NODES, at(11)));
-        reads(&mut views, 6, at(22)).unwrap();
+        reads(&mut views, 6, at(22));
     }
 
     #[test]
@@ -588,7 +579,7 @@ mod tests {
         assert!((6..=14).contains(&times.len()), "{times:?}");
         // It has caught up.
         progress(&mut views, 9, at(600));
-        reads(&mut views, 9, at(610)).unwrap();
+        reads(&mut views, 9, at(610));
         assert_eq!(restarts(&mut views, at(629)), 0);
         assert_eq!(restarts(&mut views, at(630)), 1);
     }
@@ -612,7 +603,7 @@ mod tests {
             "{log}"
         );
         progress(&mut views, 9, at(81));
-        reads(&mut views, 9, at(91)).unwrap();
+        reads(&mut views, 9, at(91));
         let log = lists_again(&mut views, 120);
         assert!(log.contains("INFO"), "it had caught up: {log}");
     }

@@ -206,7 +206,7 @@ impl Engine {
                 }
             }
             Input::Leads => self.out.pacer.on_sign_of_life(),
-            Input::Restored => self.cache.restored(self.out.now),
+            Input::Restored => self.cache.views.restored(self.out.now.monotonic),
             Input::SuspendAll(on) => self.cache.suspend_all(on, self.out.now.wall),
             Input::Stop => {
                 self.is_stopping = true;
