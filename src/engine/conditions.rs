@@ -113,12 +113,8 @@ impl ConditionWork {
     pub fn answered(&mut self, name: &Arc<str>, error: Option<&RequestError>, out: &mut Outbox) {
         let now = out.now.monotonic;
         let changes = std::mem::take(&mut self.changes);
-        if let Some(error) = error.filter(|it| it.is_refusal()) {
-            let pacer = &mut out.pacer;
-            return pacer.refused(Class::Conditions, name, &mut self.attempt, error, now);
-        }
-        let was_refused = self.attempt.refusals > 0;
-        self.attempt.ended(error, now);
+        out.pacer
+            .ended(Class::Conditions, name, &mut self.attempt, error, now);
         if error.is_some() {
             return;
         }
@@ -127,9 +123,6 @@ impl ConditionWork {
             if undone.is_some_and(|it| it.is_news()) {
                 warn!(node = %name, ?part, "another client keeps changing the condition that is published");
             }
-        }
-        if was_refused {
-            out.pacer.refused.went_through(Class::Conditions, name, now);
         }
         self.written_at = Some(now);
         self.wanted_since = None;

@@ -176,7 +176,8 @@ impl WriteWork {
                 return Some(WriteEnd::Failed);
             };
             let attempt = self.parts.get_mut(&part);
-            out.pacer.refused(Class::Node, name, attempt, &error, now);
+            out.pacer
+                .ended(Class::Node, name, attempt, Some(&error), now);
             let is_decided = matches!(error, RequestError::Failed(_)) || attempt.refusals > FEW;
             if is_decided && !write.plan.annotations.is_empty() && !self.bare.contains(&part) {
                 self.bare.push(part);
@@ -214,10 +215,9 @@ impl WriteWork {
         if let Some(part) = &write.part
             && self.parts.refusals(part) > 0
         {
-            self.parts.get_mut(part).ended(None, now);
+            let attempt = self.parts.get_mut(part);
             out.pacer
-                .refused
-                .went_through(Class::Node, &about.name, now);
+                .ended(Class::Node, &about.name, attempt, None, now);
         }
         for change in &write.plan.changes {
             tell_change(about, change, out);

@@ -216,18 +216,25 @@ impl Pacer {
         }
     }
 
-    /// Handles a refusal of a write of this node, and logs it.
-    pub fn refused(
+    /// Notes how an attempt to write this node has ended. A refusal is logged and keeps its own pace, until one that was refused
+    /// goes through.
+    pub fn ended(
         &mut self,
         class: Class,
         node: &Arc<str>,
         attempt: &mut Attempt,
-        error: &RequestError,
+        error: Option<&RequestError>,
         now: Instant,
     ) {
-        let retry = self.refused.refused(class, node, attempt.refusals, now);
-        attempt.ended(Some(error), now);
-        if let Some(at) = retry {
+        let refusals = attempt.refusals;
+        attempt.ended(error, now);
+        if error.is_none() && refusals > 0 {
+            self.refused.went_through(class, node, now);
+        }
+        let Some(error) = error.filter(|it| it.is_refusal()) else {
+            return;
+        };
+        if let Some(at) = self.refused.refused(class, node, refusals, now) {
             attempt.wait_until(at);
         }
         let what = match class {
