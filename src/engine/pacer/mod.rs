@@ -179,40 +179,35 @@ impl Pacer {
         error: Option<&RequestError>,
         now: Instant,
     ) {
+        // A timeout says nothing about reachability.
+        let is_silence = |it: &RequestError| {
+            matches!(it, RequestError::Unreachable(_) | RequestError::TimedOut(_))
+        };
+        if !error.is_some_and(is_silence) && self.outage.answered() {
+            info!("the API server can be reached again");
+        }
+        let limit = &mut self.limits[class as usize];
         match error {
             Some(error @ RequestError::Unreachable(_)) => {
                 if self.outage.unreachable(now) {
                     warn!("{error}; waiting for it with all writes");
                 }
             }
-            // A timeout says nothing about reachability.
-            Some(RequestError::TimedOut(_)) => {}
-            _ => {
-                if self.outage.answered() {
-                    info!("the API server can be reached again");
-                }
-            }
-        }
-        let limit = &mut self.limits[class as usize];
-        match error {
-            Some(RequestError::Throttled { retry_after, .. }) => {
+            Some(error @ RequestError::Throttled { retry_after, .. }) => {
                 limit.overloaded(made, *retry_after, now);
                 if class == Class::Node {
                     self.paused = limit.not_before(now);
+                }
+                if let Some(more) = self.complaints.tell(THROTTLED, now) {
+                    warn!(more, "{error}; fewer such requests at a time");
                 }
             }
             Some(RequestError::Broken(_) | RequestError::TimedOut(_)) => {
                 limit.failed(object, made, now);
             }
-            Some(RequestError::Unreachable(_)) => {}
             None | Some(RequestError::Conflict | RequestError::Gone | RequestError::Failed(_)) => {
                 limit.handled(made);
             }
-        }
-        if let Some(error @ RequestError::Throttled { .. }) = error
-            && let Some(more) = self.complaints.tell(THROTTLED, now)
-        {
-            warn!(more, "{error}; fewer such requests at a time");
         }
     }
 
