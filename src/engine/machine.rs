@@ -472,14 +472,14 @@ impl Engine {
             }
             WriteEnd::CarriedOut(write, version, patched) => {
                 for change in write.plan.changes {
+                    let rule = change.rule_name.clone();
                     if change.kind == ChangeKind::Added {
                         self.rules.gated(&change.rule_uid, name);
                     } else if let Some(count) = work.startups.released(&change.rule_uid)
                         && !change.gave_up
                     {
-                        self.out.count(count);
+                        self.out.count_for(rule.clone(), count);
                     }
-                    let rule = change.rule_name.clone();
                     let change = RuleCount::Changed(Box::new(change));
                     self.out.count_for(rule, change);
                 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::count::{Count, RuleCount};
+use super::count::RuleCount;
 use crate::api::EnforcementMode;
 use crate::object::Node;
 use crate::plan::{ConditionOutcome, NodePlan, Outcome, is_new};
@@ -17,7 +17,6 @@ pub struct Startups(Vec<Startup>);
 #[derive(Debug)]
 struct Startup {
     rule_uid: Arc<str>,
-    rule: Arc<str>,
     /// When the node or the rule was created, whichever was later.
     since: Timestamp,
     stages: Vec<(Arc<str>, Met)>,
@@ -71,15 +70,14 @@ impl Startups {
     }
 
     /// The rule has released the node: returns the known times.
-    pub fn released(&mut self, rule_uid: &str) -> Option<Count> {
+    pub fn released(&mut self, rule_uid: &str) -> Option<RuleCount> {
         let index = self.0.iter().position(|it| *it.rule_uid == *rule_uid)?;
         let startup = self.0.swap_remove(index);
         let stages = startup.known().map(|(condition, at)| {
             let took = at.duration_since(startup.since);
             (condition.clone(), took.max(SignedDuration::ZERO))
         });
-        let count = RuleCount::StartedUp(stages.collect());
-        Some(Count::Rule(startup.rule.clone(), count))
+        Some(RuleCount::StartedUp(stages.collect()))
     }
 
     /// Forgets everything, because the clock was set.
@@ -121,7 +119,6 @@ impl Startup {
         let findings = outcome.findings.iter();
         Some(Self {
             rule_uid: rule.uid.clone(),
-            rule: rule.name.clone(),
             since,
             stages: findings
                 .map(|finding| (finding.requirement.kind.clone(), met(finding)))

@@ -211,8 +211,8 @@ impl Pacer {
         }
     }
 
-    /// Notes how an attempt to write this node has ended. A refusal is logged and keeps its own pace, until one that was refused
-    /// goes through.
+    /// Notes how an attempt to write this node has ended. What was refused is logged, and retried at its own pace. Once a refused
+    /// write goes through, the other ones are retried, too.
     pub fn ended(
         &mut self,
         class: Class,
