@@ -33,7 +33,7 @@ use crate::repair::{Census, Karpenter, NoClaim, NodeClaims, may_be_late};
 use crate::rule::Rule;
 use crate::selector::Filter;
 use components::Components;
-use entries::Entries;
+use entries::{Entries, put};
 pub(crate) use rulebook::CachedRule;
 use rulebook::Rulebook;
 use staleness::Freshness;
@@ -605,9 +605,11 @@ impl Cache {
         state.value.key = state.key.clone();
         let (pod, known) = self.stores.pods.entry(group).or_default().put(state);
         // A pod is bound once. Another node means a new pod of the same name.
-        let before = known.map(|known| known.node.clone());
-        self.take_off(watch, pod.key(), before.filter(|node| *node != pod.node));
-        self.turn.mark_each(&self.nodes.put_pod(group, pod));
+        let (node, before) = (pod.node.clone(), known.map(|known| known.node.clone()));
+        self.take_off(watch, pod.key(), before.filter(|it| *it != node));
+        if put(&mut self.nodes.entry(&node).pods, group, pod) {
+            self.turn.mark(&node);
+        }
     }
 
     fn put_slice(&mut self, group: ComponentGroup, mut state: State<ResourceSlice>) {
@@ -617,10 +619,11 @@ impl Cache {
         }
         state.value.name = state.key.name.clone();
         let (slice, known) = self.stores.slices.entry(group).or_default().put(state);
-        let before = known.map(|known| known.node.clone());
-        let before = before.filter(|node| *node != slice.node);
-        self.take_off(watch, slice.key(), before);
-        self.turn.mark_each(&self.nodes.put_slice(group, slice));
+        let (node, before) = (slice.node.clone(), known.map(|known| known.node.clone()));
+        self.take_off(watch, slice.key(), before.filter(|it| *it != node));
+        if put(&mut self.nodes.entry(&node).slices, group, slice) {
+            self.turn.mark(&node);
+        }
     }
 
     /// Takes a pod or a slice off this node.

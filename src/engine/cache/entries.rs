@@ -170,22 +170,6 @@ impl Entries {
         }
     }
 
-    /// Keeps a pod with its node; returns the node's name if the pod is new or has changed.
-    pub(super) fn put_pod(&mut self, group: ComponentGroup, pod: Kept<Pod>) -> Option<Arc<str>> {
-        let name = pod.node.clone();
-        put(&mut self.entry(&name).pods, group, pod).then_some(name)
-    }
-
-    /// The same of a slice.
-    pub(super) fn put_slice(
-        &mut self,
-        group: ComponentGroup,
-        slice: Kept<ResourceSlice>,
-    ) -> Option<Arc<str>> {
-        let name = slice.node.clone();
-        put(&mut self.entry(&name).slices, group, slice).then_some(name)
-    }
-
     /// Takes a pod or a slice off this node.
     pub(super) fn take_off(&mut self, watch: Watch, key: &ObjectKey, node: &str) {
         if let Some(entry) = self.0.get_mut(node) {
@@ -218,7 +202,11 @@ impl Entries {
 
 /// Puts an object into a group's list, which is sorted since a kubelet may make any number; returns whether it is new or has
 /// changed.
-fn put<T: PartialEq>(all: &mut ByGroup<Vec<Kept<T>>>, group: ComponentGroup, it: Kept<T>) -> bool {
+pub(super) fn put<T: PartialEq>(
+    all: &mut ByGroup<Vec<Kept<T>>>,
+    group: ComponentGroup,
+    it: Kept<T>,
+) -> bool {
     let all = all.entry(group).or_default();
     match all.binary_search_by(|known| known.key().cmp(it.key())) {
         Ok(at) => {
