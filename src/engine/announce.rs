@@ -160,23 +160,19 @@ fn lacks(outcome: &Outcome<'_>) -> Vec<(Arc<str>, ConditionStatus, String)> {
 }
 
 pub(super) fn tell_undone(node: &About, change: &TaintChange, undone: Undone, out: &mut Outbox) {
-    let Undone {
-        times,
-        within,
-        pause,
-    } = undone;
     let (they, we) = match change.kind {
         ChangeKind::Added => ("removing", "adds"),
         ChangeKind::Removed => ("putting back", "removes"),
     };
     let note = format!(
-        "Another component keeps {they} taint '{}', which rule '{}' {we}: {times} times in {} s. The rule leaves it so for \
+        "Another component keeps {they} taint '{}', which rule '{}' {we}: {} times in {} s. The rule leaves it so for \
          {} s, and longer each time, until that stops. The API server's audit log names the other component; let only \
          one of the two manage this taint",
         change.id(),
         change.rule_name,
-        within.as_secs().max(1),
-        pause.as_secs().max(1),
+        undone.times,
+        undone.within.as_secs().max(1),
+        undone.pause.as_secs().max(1),
     );
     warn!(node = %node.name, rule = %change.rule_name, "{note}");
     out.tell(Notice::new(node.clone(), &notice::TAINT_CONTENDED, note));

@@ -129,7 +129,7 @@ impl Budget {
     /// Takes this many bytes and returns true. If fewer are left, takes them all and returns false.
     fn spend(&mut self, bytes: usize) -> bool {
         let fits = bytes <= self.0;
-        self.0 = if fits { self.0 - bytes } else { 0 };
+        self.0 = self.0.saturating_sub(bytes);
         fits
     }
 }
@@ -216,11 +216,6 @@ fn evaluation(name: &str, spec: &CompiledSpec, found: &Found, at: Timestamp) -> 
 }
 
 fn dry_run_results(tally: &Tally<'_>, basis: Basis<'_>) -> DryRunResults {
-    let Basis {
-        disruption,
-        prospects,
-        ..
-    } = basis;
     let counting = |decides: fn(Decision) -> bool| {
         let matches =
             |it: &&Found| matches!(it.standing, Standing::DryRun(decision) if decides(decision));
@@ -229,10 +224,10 @@ fn dry_run_results(tally: &Tally<'_>, basis: Basis<'_>) -> DryRunResults {
     let adds = counting(|it| matches!(it, Decision::Gate | Decision::Wait(WaitReason::Disruption)));
     let in_grace =
         counting(|decision| matches!(decision, Decision::Wait(WaitReason::Grace { .. })));
-    let held_back = disruption.filter(|report| report.waiting > 0);
+    let held_back = basis.disruption.filter(|report| report.waiting > 0);
     let removes = counting(|decision| matches!(decision, Decision::Release));
-    let risky = tally.found().filter(|it| it.statuses.contains(&None));
-    let risky = risky.count();
+    let is_risky = |it: &&Found| it.statuses.contains(&None);
+    let risky = tally.found().filter(is_risky).count();
     let mut would_gate = would_gate(basis.rule, tally.matched(), tally.found());
     would_gate.limit = basis.first_limit;
     let joining = joining(tally, basis.rule);
@@ -245,7 +240,7 @@ fn dry_run_results(tally: &Tally<'_>, basis: Basis<'_>) -> DryRunResults {
         "are within their grace period"
     };
     let have = if risky == 1 { "has" } else { "have" };
-    let Prospects { repaired, blocked } = prospects;
+    let Prospects { repaired, blocked } = basis.prospects;
     #[rustfmt::skip]
     let parts = [
         (adds, format!("would add {}", taints(adds))),

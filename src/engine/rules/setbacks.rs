@@ -50,21 +50,16 @@ impl Rules {
         cache: &Cache,
         out: &mut Outbox,
     ) {
-        let Replaced {
-            rule,
-            node,
-            lacked,
-            at,
-        } = replaced;
         let mut works = self.works.values_mut();
-        let Some(work) = works.find(|work| work.name == *rule) else {
+        let Some(work) = works.find(|work| work.name == replaced.rule) else {
             return;
         };
+        let (node, lacked) = (&replaced.node, &replaced.lacked);
         let (pool, name) = (cache.claims.of(node).pool, cache.claims.pool_name(node));
         let mut known = work.setbacks.iter();
         let place = known.position(|it| it.pool.as_deref() == name);
         let known = place.map(|place| work.setbacks.remove(place));
-        let setback = Setback::after(known.as_ref(), (node, pool), name, lacked, *at);
+        let setback = Setback::after(known.as_ref(), (node, pool), name, lacked, replaced.at);
         if work.setbacks.len() >= MAX_SETBACKS {
             work.setbacks.remove(0);
         }
