@@ -85,11 +85,6 @@ impl Cache {
         }
     }
 
-    /// What other tasks may read.
-    pub fn readers(&self) -> Readers {
-        self.stores.readers()
-    }
-
     /// Whether every watch has synced that is needed whatever the rules are. Nothing may be decided before.
     pub fn has_synced(&self) -> bool {
         self.views.have_synced()

@@ -21,7 +21,7 @@ const MESSAGE_INTERVAL: Duration = Duration::from_secs(5);
 
 #[derive(Debug, Default)]
 pub struct ConditionWork {
-    attempt: Attempt,
+    pub attempt: Attempt,
     /// What the write under way changes.
     changes: Vec<(Part, Change)>,
     written_at: Option<Instant>,
@@ -36,10 +36,6 @@ impl ConditionWork {
         let mut other = Self::default();
         other.attempt.under_way = self.attempt.under_way;
         other
-    }
-
-    pub fn is_writing(&self) -> bool {
-        self.attempt.under_way
     }
 
     /// Publishes these changes if they are due and the limits allow it now; otherwise schedules that.
@@ -103,11 +99,6 @@ impl ConditionWork {
         };
         let after_pause = self.attempt.backoff.not_before(now);
         Some(after_pause.map_or(spaced, |at| at.max(spaced)))
-    }
-
-    /// Lets a refused write be retried at this time.
-    pub fn retry_at(&mut self, at: Instant) {
-        self.attempt.backoff.retry_at(at);
     }
 
     pub fn answered(&mut self, name: &Arc<str>, error: Option<&RequestError>, out: &mut Outbox) {

@@ -109,7 +109,7 @@ impl Engine {
 
     /// What other tasks may read.
     pub fn readers(&self) -> Readers {
-        self.cache.readers()
+        self.cache.stores.readers()
     }
 
     /// Whether every watch has synced.
@@ -270,7 +270,7 @@ impl Engine {
         for (at, class, name) in self.out.pacer.refused.retries() {
             if let Some(work) = self.nodes.get_mut(&name) {
                 match class {
-                    Class::Conditions => work.conditions.retry_at(at),
+                    Class::Conditions => work.conditions.attempt.backoff.retry_at(at),
                     _ => work.write.retry_at(at),
                 }
                 self.out.want_node(&name, at);

@@ -80,7 +80,7 @@ impl NodeWork {
     }
 
     pub fn is_writing(&self) -> bool {
-        self.write.is_under_way() || self.conditions.is_writing()
+        self.write.is_under_way() || self.conditions.attempt.under_way
     }
 
     /// Whether a rule that has been deleted since this generation of the rules has left nothing on the node.

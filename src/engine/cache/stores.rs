@@ -117,7 +117,7 @@ pub(crate) struct Stores {
 }
 
 impl Stores {
-    pub(super) fn readers(&self) -> Readers {
+    pub(crate) fn readers(&self) -> Readers {
         Readers {
             nodes: self.nodes.store.clone(),
             csi_nodes: self.csi_nodes.store.clone(),
