@@ -40,7 +40,7 @@ pub struct Engine {
     cache: Cache,
     /// Whether the last announcement was that all rules are suspended.
     told_suspension: bool,
-    rules: Rules,
+    pub(super) rules: Rules,
     nodes: Nodes,
     repairs: Repairs,
     clock: Clock,
@@ -144,12 +144,6 @@ impl Engine {
         survey.count(survey::STRAY_TAINTS, &[], stray);
         survey.of_rules(&self.rules, &self.nodes, &self.cache, now);
         survey
-    }
-
-    #[cfg(test)]
-    pub(super) fn guard_report(&self, rule: &str) -> Option<crate::guard::Report> {
-        let work = self.rules.works.get(rule)?;
-        work.guard.as_ref().map(crate::guard::Guard::report)
     }
 
     /// Reads the clocks. If the process stood still, all caches are stale; if the clock was set, measurements restart.

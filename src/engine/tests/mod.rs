@@ -432,7 +432,8 @@ impl Bench {
 
     /// How many nodes the guard of rule `r` knows as met and as unmet, and how many it holds back.
     fn guarded(&self) -> (usize, usize, usize) {
-        let report = self.engine.guard_report("r-uid").unwrap();
+        let guard = self.engine.rules.works["r-uid"].guard.as_ref();
+        let report = guard.unwrap().report();
         (report.met, report.unmet, report.waiting)
     }
 }
