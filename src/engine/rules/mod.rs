@@ -15,7 +15,7 @@ use tracing::{info, warn};
 use super::attempt::Attempt;
 use super::cache::{Cache, CachedRule};
 use super::count::RuleCount;
-use super::map::{Map, Set};
+use super::map::Map;
 use super::notice::{self, Notice};
 use super::outbox::Outbox;
 use super::status::WrittenStatus;
@@ -72,17 +72,6 @@ pub struct StatusWork {
     pub healed_at: Option<Instant>,
 }
 
-impl RuleWork {
-    fn new(rule: &Rule) -> Self {
-        Self {
-            name: rule.name.clone(),
-            uid: rule.uid.clone(),
-            is_new: !rule.finalizer,
-            ..Self::default()
-        }
-    }
-}
-
 impl Rules {
     pub fn new(gating_limits: Limits, node_limit: usize) -> Self {
         Self {
@@ -95,10 +84,9 @@ impl Rules {
 
     /// Takes in the current set of rules.
     pub fn sync(&mut self, cache: &Cache, out: &mut Outbox) {
-        let known = cache.rules.all.values();
-        let known: Set<_> = known.map(|cached| cached.rule.uid.clone()).collect();
         self.works.retain(|uid, work| {
-            let stays = known.contains(uid);
+            let known = cache.rules.all.get(&work.name);
+            let stays = known.is_some_and(|it| it.rule.uid == *uid);
             if !stays {
                 out.count_for(work.name.clone(), RuleCount::Went);
             }
@@ -111,18 +99,22 @@ impl Rules {
 
     fn sync_rule(&mut self, cached: &CachedRule, generation: u64, out: &mut Outbox) {
         let rule = &*cached.rule;
-        let (mut is_known, mut is_taken_over) = (true, false);
+        let is_known = self.works.contains_key(&rule.uid);
         let work = self.works.entry(rule.uid.clone()).or_insert_with(|| {
-            (is_known, is_taken_over) = (false, rule.finalizer);
             out.count_for(rule.name.clone(), RuleCount::Came);
-            RuleWork::new(rule)
+            RuleWork {
+                name: rule.name.clone(),
+                uid: rule.uid.clone(),
+                is_new: !rule.finalizer,
+                ..RuleWork::default()
+            }
         });
         let spec = rule.active().filter(|_| !rule.deleting);
         work.guard = guard_for(spec, work.guard.take(), self.gating_limits);
         work.sync_first_gating(cached, is_known, self.gating_limits);
         work.sync_setbacks(cached, is_known);
         // Another process may just have gated nodes, or nobody could for a while.
-        if (is_taken_over || rule.is_suspended())
+        if (!is_known && rule.finalizer || rule.is_suspended())
             && let Some(guard) = &mut work.guard
         {
             guard.start_over();
