@@ -423,8 +423,7 @@ impl Engine {
             }
             Job::Claim(name) => {
                 let (cache, out) = (&mut self.cache, &mut self.out);
-                self.repairs.answered(&name, answer, cache, out);
-                for replaced in self.repairs.replaced.drain(..) {
+                if let Some(replaced) = self.repairs.answered(&name, answer, cache, out) {
                     self.rules.replaced(&replaced, cache, out);
                 }
             }

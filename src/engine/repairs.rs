@@ -37,8 +37,6 @@ const TURN: Duration = Duration::from_millis(250);
 #[derive(Debug, Default)]
 pub(super) struct Repairs {
     work: Map<Arc<str>, ClaimRepair>,
-    /// The nodes whose claims have been deleted, for their rules.
-    pub replaced: Vec<Replaced>,
     is_stopping: bool,
 }
 
@@ -143,29 +141,27 @@ impl Repairs {
     }
 
     /// Handles the answer to a step of a claim's deletion, and takes the next one. If the deletion failed or was given up, the
-    /// node is evaluated again.
+    /// node is evaluated again. Returns the node whose claim was, or may have been, deleted by this step.
     pub(super) fn answered(
         &mut self,
         name: &Arc<str>,
         answer: Result<Answer, RequestError>,
         cache: &mut Cache,
         out: &mut Outbox,
-    ) {
-        let Some(work) = self.work.get_mut(name) else {
-            return;
-        };
-        let Some((mut deletion, step)) = work.under_way.take() else {
-            return;
-        };
+    ) -> Option<Replaced> {
+        let work = self.work.get_mut(name)?;
+        let (mut deletion, step) = work.under_way.take()?;
+        let mut replaced = None;
         let claim = &deletion.claim;
         let (step, request) = match (step, answer) {
             (Step::Hurry, Ok(Answer::NodeClaim(shown))) => {
-                return cache.apply_answer(Object::NodeClaim(*shown), out.now);
+                cache.apply_answer(Object::NodeClaim(*shown), out.now);
+                return None;
             }
             (Step::Hurry, answer) => {
                 // The claim is being deleted all the same, and may be gone.
                 debug!(claim = %name, ?answer, "Karpenter may wait for the node's pods");
-                return;
+                return None;
             }
             (Step::Read, Ok(Answer::Node(read))) => {
                 let is_confirmed = deletion.is_confirmed_by(read.clone().read().ok(), cache);
@@ -174,7 +170,7 @@ impl Repairs {
                     work.attempt
                         .ended(Some(&RequestError::Conflict), out.now.monotonic);
                     cache.turn.mark(&deletion.replaced.node.name);
-                    return;
+                    return None;
                 }
                 let delete = Request::DeleteNodeClaim {
                     name: name.clone(),
@@ -186,28 +182,27 @@ impl Repairs {
             (_, Ok(_)) => {
                 work.is_done = true;
                 deletion.tell(out);
-                self.replaced.push(deletion.replaced.clone());
+                replaced = Some(deletion.replaced.clone());
                 let patch = patch::claim_termination(claim, out.now.wall);
                 let Some(patch) = patch.filter(|_| !self.is_stopping) else {
-                    return;
+                    return replaced;
                 };
                 let name = name.clone();
                 (Step::Hurry, Request::PatchNodeClaim(name, patch))
             }
             (step, Err(error)) => {
-                // One that counts twice, or was not carried out, only makes the next wait longer.
-                if step == Step::Delete && error.may_be_done() {
-                    self.replaced.push(deletion.replaced.clone());
-                }
                 work.attempt.ended(Some(&error), out.now.monotonic);
                 deletion.tell_failure(&error, out);
                 cache.turn.mark(&deletion.replaced.node.name);
-                return;
+                // One that counts twice, or was not carried out, only makes the next wait longer.
+                let may_be_done = step == Step::Delete && error.may_be_done();
+                return may_be_done.then_some(deletion.replaced);
             }
         };
         deletion.replaced.at = out.now.wall;
         work.under_way = Some((deletion, step));
         out.ask(Job::Claim(name.clone()), request);
+        replaced
     }
 }
 
