@@ -133,7 +133,6 @@ impl Undone {
 }
 
 impl Attempt {
-    /// Handles the end of an attempt, or its failure.
     pub fn ended(&mut self, error: Option<&RequestError>, now: Instant) {
         self.under_way = false;
         let Some(error) = error else {

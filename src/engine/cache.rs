@@ -45,7 +45,6 @@ pub(crate) use unreadable::Broken;
 /// A gap of up to this length in the watch of nodes hides no missed heartbeat: the silence still shows afterwards.
 const BLINK: Duration = Duration::from_secs(5);
 
-/// What the watches have shown of the cluster.
 #[derive(Debug)]
 pub struct Cache {
     /// How far each watch has come, and which ones are to be started.
@@ -90,7 +89,6 @@ impl Cache {
         self.views.have_synced()
     }
 
-    /// The state that all nodes share.
     pub fn cluster(&self) -> ClusterState<'_> {
         ClusterState {
             classes: &self.components.classes,
@@ -192,7 +190,6 @@ impl Cache {
         self.mark_all();
     }
 
-    /// Queues every node for evaluation.
     fn mark_all(&mut self) {
         self.turn.mark_each(self.nodes.names());
     }
@@ -490,7 +487,6 @@ impl Cache {
         }
     }
 
-    /// Notes that a watch has shown everything up to this version.
     fn has_shown(&mut self, watch: Watch, version: Version, now: Now) {
         if let Some(as_of) = self.views.shown(watch, version) {
             self.current(watch, as_of, now);

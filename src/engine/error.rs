@@ -7,18 +7,14 @@ use crate::object::Unreadable;
 /// The reason of every failure on a node, in `failedNodes` and in a metric. As in the upstream project, a failure is counted
 /// under this reason and under its specific one.
 pub const EVALUATION_ERROR: &str = "EvaluationError";
-/// The reason of a taint that could not be added.
 pub const ADD_TAINT_ERROR: &str = "AddTaintError";
-/// The reason of a taint that could not be removed.
 pub const REMOVE_TAINT_ERROR: &str = "RemoveTaintError";
 
 /// Why a request failed, or may have failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RequestError {
-    /// The object changed after the patch was computed.
     #[error("the object has changed in the meantime")]
     Conflict,
-    /// The object is gone.
     #[error("the object is gone")]
     Gone,
     /// Nothing listens at the API server's address, or the connection broke.
@@ -27,7 +23,6 @@ pub enum RequestError {
     /// The API server asks for fewer requests, or cannot handle any now.
     #[error("the API server has too much to do: {message}")]
     Throttled {
-        /// Its message.
         message: String,
         /// When to retry, if it says so.
         retry_after: Option<Duration>,
@@ -36,7 +31,6 @@ pub enum RequestError {
     /// that is too large.
     #[error("{0}")]
     Broken(String),
-    /// There was no answer in time.
     #[error("the API server did not answer within {} s", .0.as_secs())]
     TimedOut(Duration),
     /// The API server refused.

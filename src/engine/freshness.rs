@@ -41,7 +41,6 @@ pub(crate) struct WatchStates {
     all: BTreeMap<Watch, WatchState>,
     /// The time as of which all of them must be current at least.
     required: Option<Instant>,
-    /// The watches to start and stop.
     orders: Vec<Effect>,
 }
 
@@ -153,13 +152,11 @@ impl WatchStates {
         self.all.contains_key(&watch)
     }
 
-    /// The watches of the same kind as this one.
     pub(crate) fn of_kind(&self, kind: Watch) -> impl Iterator<Item = Watch> {
         let all = self.all.keys().copied();
         all.filter(move |watch| watch.kind() == kind.kind())
     }
 
-    /// Whether a list of this watch has been completed.
     pub(crate) fn has_listed(&self, watch: Watch) -> bool {
         let view = self.all.get(&watch);
         view.is_some_and(|view| view.as_of.is_some())

@@ -10,7 +10,6 @@ pub(super) type Map<K, V> = HashMap<K, V, Hasher>;
 
 pub(super) type Set<K> = HashSet<K, Hasher>;
 
-/// A hash that is the same in every process.
 pub(super) fn hash(value: impl Hash) -> u64 {
     Hasher::default().hash_one(value)
 }

@@ -9,6 +9,7 @@ mod clock;
 mod conditions;
 mod count;
 pub mod election;
+#[allow(missing_docs, reason = "the names and messages say most")]
 pub mod error;
 mod forecast;
 mod freshness;
@@ -21,6 +22,7 @@ mod machine;
 mod map;
 mod node_writes;
 mod nodes;
+#[allow(missing_docs, reason = "the names are those of an Event's fields")]
 pub mod notice;
 mod outbox;
 mod pacer;

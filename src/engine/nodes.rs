@@ -33,13 +33,11 @@ pub struct NodeWork {
     /// The generation of the rules at the last evaluation; 0 if this process has not evaluated the node.
     pub rules_seen: u64,
     pub write: WriteWork,
-    /// What each rule does on it.
     pub records: Vec<Record>,
     /// What continuous rules remember about the node.
     pub memories: Arc<[Memory]>,
     told: Told,
     pub conditions: ConditionWork,
-    /// How its startup went under each rule.
     pub startups: Startups,
 }
 

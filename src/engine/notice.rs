@@ -16,9 +16,7 @@ const MAX_NOTE: usize = 1024;
 /// The fixed fields of all notices of one kind.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Topic {
-    /// The Event's `reason`.
     pub reason: &'static str,
-    /// The Event's `action`.
     pub action: &'static str,
     /// The Event's `type`: `Warning` if someone may have to act.
     pub kind: &'static str,
@@ -38,7 +36,6 @@ macro_rules! topics {
             when: $when,
         };)*
 
-        /// All topics.
         pub const TOPICS: &[&Topic] = &[$(&$name),*];
     };
 }
@@ -120,18 +117,13 @@ topics! {
 /// The object that a notice is about.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct About {
-    /// The object's API version.
     pub api_version: String,
-    /// Its kind.
     pub kind: &'static str,
-    /// Its name.
     pub name: Arc<str>,
-    /// Its UID.
     pub uid: Option<Arc<str>>,
 }
 
 impl About {
-    /// A node.
     pub fn node(name: &Arc<str>, uid: &Arc<str>) -> Self {
         Self {
             api_version: "v1".into(),
@@ -141,7 +133,6 @@ impl About {
         }
     }
 
-    /// A rule.
     pub fn rule(name: &str, uid: &str) -> Self {
         Self {
             api_version: format!("{GROUP}/{VERSION}"),
@@ -155,11 +146,8 @@ impl About {
 /// An Event to post.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Notice {
-    /// The object that it is about.
     pub about: About,
-    /// Another object that is involved.
     pub related: Option<About>,
-    /// The fields that it shares with all notices of its kind.
     pub topic: &'static Topic,
     /// The Event's `type`: `Normal` for what is a warning only once it has lasted, and else the topic's.
     pub kind: &'static str,

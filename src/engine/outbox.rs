@@ -219,7 +219,6 @@ impl Outbox {
         }
     }
 
-    /// Whether no request is under way and no Event is queued.
     pub fn is_idle(&self) -> bool {
         self.under_way() == 0 && self.notices.is_empty()
     }

@@ -56,7 +56,6 @@ pub(crate) struct Prospects {
 pub(crate) struct Basis<'a> {
     pub rule: &'a Rule,
     pub suspends_all: bool,
-    /// What stands behind the rule's conditions.
     pub backing: &'a Backing,
     pub prospects: Prospects,
     /// What keeps the rule from repairing any node.

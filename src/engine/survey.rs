@@ -31,7 +31,6 @@ macro_rules! gauges {
             help: $help,
         };)+
 
-        /// Every gauge that a survey reads.
         pub(crate) const GAUGES: &[Gauge] = &[$($gauge),+];
     };
 }

@@ -55,7 +55,6 @@ impl TokenBucket {
         self.level = (self.level + 1.0).min(self.burst);
     }
 
-    /// Removes all tokens.
     pub(crate) fn empty(&mut self) {
         self.level = 0.0;
     }

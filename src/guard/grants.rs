@@ -80,7 +80,6 @@ struct Counts {
     is_halted: bool,
 }
 
-/// The nodes of one zone.
 #[derive(Debug, Clone, Default)]
 struct ZoneCount {
     met: usize,
@@ -227,7 +226,6 @@ impl Guard {
         next.min()
     }
 
-    /// The state of every zone.
     pub(crate) fn report(&self) -> Report {
         let zones = self.counts().zones.iter().map(|(zone, tally)| {
             let rate = self.rate(tally);

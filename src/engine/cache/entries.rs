@@ -27,9 +27,7 @@ pub(super) struct Entry {
     pub(super) seen: Option<Instant>,
     pub(super) observations: Observations,
     pub(super) csi_node: Option<Kept<CsiNode>>,
-    /// Pods bound to the node, by group.
     pub(super) pods: ByGroup<Vec<Kept<Pod>>>,
-    /// `ResourceSlice`s of the node, by group.
     pub(super) slices: ByGroup<Vec<Kept<ResourceSlice>>>,
     /// Indices into the rule set of the rules that select the node, as of `selected_at`.
     pub(super) selecting: Vec<usize>,
@@ -170,7 +168,6 @@ impl Entries {
         }
     }
 
-    /// Takes a pod or a slice off this node.
     pub(super) fn take_off(&mut self, watch: Watch, key: &ObjectKey, node: &str) {
         if let Some(entry) = self.0.get_mut(node) {
             match watch {

@@ -71,7 +71,6 @@ impl Rulebook {
         Some(name)
     }
 
-    /// Suspends or resumes all rules.
     pub(super) fn suspend_all(
         &mut self,
         suspends_all: bool,
@@ -87,7 +86,6 @@ impl Rulebook {
         }
     }
 
-    /// Notes that the API server keeps refusing our finalizer on a rule.
     pub(super) fn refused_finalizer(&mut self, name: &str) {
         if let Some(cached) = self.all.get_mut(name)
             && !cached.rule.refused

@@ -32,7 +32,6 @@ pub(super) struct Freshness {
 }
 
 impl Freshness {
-    /// Works out which watches are stale now, and until when repair is postponed.
     pub(super) fn assess(&mut self, views: &WatchStates, now: Now) {
         let age = |at| now.monotonic.saturating_duration_since(at);
         let nodes_as_of = views.as_of(Watch::Nodes, now.monotonic);

@@ -102,7 +102,6 @@ impl<T: Kind> AnyShelf for Shelf<T> {
     }
 }
 
-/// The objects of all watches.
 #[derive(Debug, Default)]
 pub(crate) struct Stores {
     pub(super) nodes: Shelf<Node>,

@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use crate::engine::map::Set;
 
-/// The nodes to evaluate.
 #[derive(Debug, Default)]
 pub(crate) struct Turn {
     /// Whether nodes are queued. A follower evaluates nothing, and a new leader starts with all nodes.
@@ -49,14 +48,12 @@ impl Turn {
         }
     }
 
-    /// Takes the name of the next node.
     pub(crate) fn next(&mut self) -> Option<Arc<str>> {
         let name = self.queue.pop_front()?;
         self.queued.remove(&name);
         Some(name)
     }
 
-    /// How many nodes are queued.
     pub(crate) fn len(&self) -> usize {
         self.queue.len()
     }

@@ -18,7 +18,6 @@ pub const LONGEST_WAIT: Duration = Duration::from_secs(60);
 /// Failures of two objects within this time, with no other answer in between, are overload.
 const TOGETHER: Duration = Duration::from_secs(10);
 
-/// The limit that the requests of a class share.
 #[derive(Debug, Default)]
 pub(super) struct ClassLimit {
     ceiling: f64,

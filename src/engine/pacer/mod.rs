@@ -33,13 +33,11 @@ pub enum Class {
     Node,
     /// Rules' finalizers and statuses.
     Rule,
-    /// `NodeClaim`s.
     Claim,
     /// Consistent reads for watches, which change nothing.
     Read,
     /// Nodes' published conditions.
     Conditions,
-    /// Events.
     Event,
 }
 
@@ -61,7 +59,6 @@ pub struct Rate {
     pub burst: u32,
 }
 
-/// When each request may be made.
 #[derive(Debug)]
 pub struct Pacer {
     /// What the API server accepts of each class. An overloaded class delays no other, except that all wait while the API

@@ -46,7 +46,6 @@ impl RefusedWrites {
         !self.writes.is_empty() && self.writes.remove(&(class, node.clone()))
     }
 
-    /// Notes that a refused write went through.
     pub fn went_through(&mut self, class: Class, node: &Arc<str>, now: Instant) {
         if !self.forget(class, node) || self.tried_again.is_some_and(|until| now < until) {
             return;

@@ -9,7 +9,6 @@ const INTERVAL: Duration = Duration::from_secs(60);
 /// How many different messages are remembered.
 const CAPACITY: usize = 256;
 
-/// The recently logged messages.
 #[derive(Debug, Default)]
 pub(super) struct Repetitions {
     told: Map<String, Logged>,

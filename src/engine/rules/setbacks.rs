@@ -43,7 +43,6 @@ impl Rules {
         found.collect()
     }
 
-    /// Notes that a node has been replaced.
     pub(in crate::engine) fn replaced(
         &mut self,
         replaced: &Replaced,
