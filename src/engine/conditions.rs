@@ -31,13 +31,6 @@ pub struct ConditionWork {
 }
 
 impl ConditionWork {
-    /// The state for another node of the same name. A write for the earlier one may still be under way.
-    pub fn for_another_node(&self) -> Self {
-        let mut other = Self::default();
-        other.attempt.under_way = self.attempt.under_way;
-        other
-    }
-
     /// Publishes these changes if they are due and the limits allow it now; otherwise schedules that.
     pub fn publish(
         &mut self,

@@ -265,7 +265,7 @@ impl Engine {
             if let Some(work) = self.nodes.get_mut(&name) {
                 match class {
                     Class::Conditions => work.conditions.attempt.backoff.retry_at(at),
-                    _ => work.write.retry_at(at),
+                    _ => work.write.parts.retry_at(at),
                 }
                 self.out.want_node(&name, at);
             }

@@ -36,7 +36,7 @@ pub struct WriteWork {
     /// The taints that are changed without their records, because the API server refused both together, and the records that it
     /// refused alone. Records are hints: whoever may annotate the node may leave no room for them.
     bare: Vec<Part>,
-    parts: Parts,
+    pub(super) parts: Parts,
 }
 
 #[derive(Debug)]
@@ -67,11 +67,6 @@ impl WriteWork {
     /// Whether a write, or the read after a conflict, is under way.
     pub fn is_under_way(&self) -> bool {
         self.attempt.under_way
-    }
-
-    /// Names of the rules whose changes someone keeps undoing.
-    pub fn contended(&self, now: Instant) -> impl Iterator<Item = &str> {
-        self.parts.contended(now)
     }
 
     /// Whether these are records alone, and the API server keeps refusing them.
@@ -201,11 +196,6 @@ impl WriteWork {
         let request = Request::ReadNode(name.clone());
         out.ask(Job::Node(name.clone()), request);
         None
-    }
-
-    /// Lets what was refused be retried at this time.
-    pub fn retry_at(&mut self, at: Instant) {
-        self.parts.retry_at(at);
     }
 
     fn carried_out(&mut self, write: &NodeWrite, about: &About, out: &mut Outbox) {

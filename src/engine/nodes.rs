@@ -47,13 +47,14 @@ impl NodeWork {
         if self.uid == node.uid {
             return;
         }
+        // A write of conditions for the earlier node may still be under way.
+        let is_publishing = self.conditions.attempt.under_way;
         *self = Self {
             uid: node.uid.clone(),
             records: std::mem::take(&mut self.records),
-            // A write for the earlier node may still be under way.
-            conditions: self.conditions.for_another_node(),
             ..Self::default()
         };
+        self.conditions.attempt.under_way = is_publishing;
     }
 
     /// Takes in a plan: announces what is new, and schedules the next evaluation. `is_news` tells whether no earlier process

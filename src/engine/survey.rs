@@ -118,7 +118,7 @@ impl Survey {
             self.of_rule(work, (rule, spec), &tally, now);
             let contended = nodes
                 .values()
-                .flat_map(|it| it.write.contended(now.monotonic));
+                .flat_map(|it| it.write.parts.contended(now.monotonic));
             let contended = contended.filter(|rule| *rule == name).count();
             self.count(TAINTS_CONTENDED, &[name], contended);
             if rule.deleting && !spec.dry_run {

@@ -67,12 +67,6 @@ impl Default for Bucket {
     }
 }
 
-impl Bucket {
-    fn is_granted(&self, node: &str) -> bool {
-        matches!(&self.granted, Some((granted, _)) if **granted == *node)
-    }
-}
-
 #[derive(Debug, Clone, Default)]
 struct Counts {
     zones: BTreeMap<Zone, ZoneCount>,
@@ -204,8 +198,8 @@ impl Guard {
     /// Whether this node has been granted, and may still be gated.
     pub(crate) fn may_gate(&self, node: &str) -> bool {
         self.members.get(node).is_some_and(|(zone, _)| {
-            let bucket = self.buckets.get(zone);
-            bucket.is_some_and(|bucket| bucket.is_granted(node))
+            let granted = self.buckets.get(zone).and_then(|it| it.granted.as_ref());
+            granted.is_some_and(|(granted, _)| **granted == *node)
                 && self.rate(&self.counts().zones[zone]) > 0.0
         })
     }
