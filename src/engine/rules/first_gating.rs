@@ -38,24 +38,6 @@ pub(crate) struct OpenFirstGating {
 }
 
 impl FirstGating {
-    /// Takes in a rule. `is_limited`: it is in force, and has a limit. `allowed`: the generation of it that an earlier process has
-    /// decided on.
-    fn sync(&mut self, generation: i64, is_limited: bool, allowed: Option<i64>) {
-        match self {
-            _ if !is_limited => *self = Self::Unlimited,
-            Self::Allowed(known) if *known == generation => {}
-            Self::Open(open) if open.generation == generation => {}
-            _ if allowed == Some(generation) => *self = Self::Allowed(generation),
-            _ => {
-                *self = Self::Open(OpenFirstGating {
-                    generation,
-                    refused_at: None,
-                    is_due: true,
-                });
-            }
-        }
-    }
-
     /// The generation for which it was decided that the rule may, for the rule's status.
     pub(crate) fn allowed(&self) -> Option<i64> {
         match self {
@@ -94,15 +76,28 @@ impl RuleWork {
         is_known: bool,
         limits: Limits,
     ) {
-        let rule = &cached.rule;
+        let (rule, generation) = (&cached.rule, cached.rule.generation);
         let spec = rule.spec.as_ref().ok();
         self.first_limit = spec.and_then(|spec| limits.first(spec.ours.disruption.as_ref()));
         let is_in_force = rule.live().is_some() && !rule.is_suspended();
         let is_limited = is_in_force && self.first_limit.is_some();
         let status = cached.object.status.nodegate.as_ref();
         let allowed = status.and_then(|it| it.allowed_generation);
-        self.first_gating
-            .sync(rule.generation, is_limited, allowed.filter(|_| !is_known));
+        let allowed = allowed.filter(|_| !is_known);
+        let gating = &mut self.first_gating;
+        match gating {
+            _ if !is_limited => *gating = FirstGating::Unlimited,
+            FirstGating::Allowed(known) if *known == generation => {}
+            FirstGating::Open(open) if open.generation == generation => {}
+            _ if allowed == Some(generation) => *gating = FirstGating::Allowed(generation),
+            _ => {
+                *gating = FirstGating::Open(OpenFirstGating {
+                    generation,
+                    refused_at: None,
+                    is_due: true,
+                });
+            }
+        }
     }
 }
 
