@@ -38,7 +38,7 @@ pub(crate) use rulebook::CachedRule;
 use rulebook::Rulebook;
 use staleness::Freshness;
 pub use stores::Readers;
-use stores::Stores;
+use stores::{AnyShelf, Stores};
 use turn::Turn;
 pub(crate) use unreadable::Broken;
 
@@ -179,9 +179,12 @@ impl Cache {
             Watch::NodeClaims | Watch::NodePools => self.views.has(*kind),
             _ => true,
         };
-        let number = |kind| self.stores.count(self.views.of_kind(kind));
         let kinds = Watch::KINDS.into_iter().filter(is_watched);
-        kinds.map(move |kind| (kind.short_name(), number(kind)))
+        kinds.map(|kind| {
+            let watches = self.views.of_kind(kind);
+            let shelves = watches.filter_map(|watch| self.stores.of(watch));
+            (kind.short_name(), shelves.map(AnyShelf::len).sum::<usize>())
+        })
     }
 
     /// Starts to queue nodes for evaluation, with all nodes.

@@ -124,11 +124,9 @@ impl Forecast {
     }
 
     pub(crate) fn node(&self, name: &str) -> Option<NodeState<'_>> {
-        let state = self.cache.node(name)?;
-        let knows_rules = true;
         Some(NodeState {
-            knows_rules,
-            ..state
+            knows_rules: true,
+            ..self.cache.node(name)?
         })
     }
 

@@ -67,13 +67,13 @@ impl Components {
     /// Starts and stops watches to match the rules. Returns those that have ended.
     pub(super) fn follow(&mut self, rules: &RuleSet, views: &mut WatchStates) -> Vec<Watch> {
         let mut wanted = rules.components();
-        let unwanted = self.named.iter();
-        let unwanted = unwanted.filter(|named| !wanted.contains(&named.component));
+        let named = self.named.iter();
+        let unwanted = named.filter(|named| !wanted.contains(&named.component));
         let unwanted: Vec<_> = unwanted.map(|named| named.group).collect();
-        let ended = unwanted.into_iter();
-        let mut ended: Vec<_> = ended
-            .flat_map(|group| self.end_group(group, views))
-            .collect();
+        let mut ended = Vec::new();
+        for group in unwanted {
+            ended.extend(self.end_group(group, views));
+        }
         wanted.retain(|it| self.named.iter().all(|named| named.component != *it));
         for component in wanted {
             self.begin_group(component, views);

@@ -162,10 +162,4 @@ impl Stores {
             _ => {}
         }
     }
-
-    /// How many objects these watches keep.
-    pub(super) fn count(&self, watches: impl Iterator<Item = Watch>) -> usize {
-        let shelves = watches.filter_map(|it| self.of(it));
-        shelves.map(AnyShelf::len).sum()
-    }
 }
