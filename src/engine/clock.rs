@@ -10,9 +10,8 @@ const STEP: SignedDuration = SignedDuration::from_secs(2);
 /// If the process waited for longer than this, it stood still. The loop reads the clock every second.
 const STALL: Duration = Duration::from_secs(3);
 
-/// Combines both clocks.
 #[derive(Debug)]
-pub struct Clock {
+pub(super) struct Clock {
     wall: Timestamp,
     monotonic: Instant,
     /// When the process began to wait. What it does before that may take long.
@@ -21,7 +20,7 @@ pub struct Clock {
 
 /// What a reading of the clocks shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Reading {
+pub(super) struct Reading {
     /// The wall time. It goes back only if the wall clock was set back.
     pub now: Timestamp,
     /// Whether the wall clock was set, or the machine was suspended, since the last reading: measurements must restart.
@@ -33,8 +32,7 @@ pub struct Reading {
 }
 
 impl Clock {
-    /// A clock with this first reading.
-    pub fn new(wall: Timestamp, monotonic: Instant) -> Self {
+    pub(super) fn new(wall: Timestamp, monotonic: Instant) -> Self {
         Self {
             wall,
             monotonic,
@@ -43,12 +41,11 @@ impl Clock {
     }
 
     /// Notes that the process begins to wait.
-    pub fn rest(&mut self, monotonic: Instant) {
+    pub(super) fn rest(&mut self, monotonic: Instant) {
         self.rested = self.rested.max(monotonic);
     }
 
-    /// Reads the clocks, given their times.
-    pub fn read(&mut self, wall: Timestamp, monotonic: Instant) -> Reading {
+    pub(super) fn read(&mut self, wall: Timestamp, monotonic: Instant) -> Reading {
         let passed = monotonic.saturating_duration_since(self.monotonic);
         let exact = SignedDuration::try_from(passed).unwrap_or(SignedDuration::MAX);
         let expected = self.wall.checked_add(exact).unwrap_or(Timestamp::MAX);

@@ -40,7 +40,6 @@ mod unreadable;
 
 pub use cache::Readers;
 pub(crate) use cache::{Broken, CachedRule};
-pub use clock::Clock;
 pub(crate) use count::{Count, RuleCount};
 pub use freshness::{MAX_AGE, WATCH_LENGTH};
 
