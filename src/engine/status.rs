@@ -3,7 +3,6 @@
 //! Pure: the controller's findings go in, the status comes out.
 
 mod conditions;
-mod remarks;
 mod tally;
 #[cfg(test)]
 mod tests;
@@ -29,9 +28,9 @@ use crate::rule::{CompiledSpec, Rule, WouldGate};
 use crate::text::{counted, cut, enumerated};
 use conditions::conditions;
 pub(crate) use conditions::{
-    CONFLICTED, FIELDS_PRUNED, HELD_BACK, says_all_suspended, says_held_back,
+    CONFLICTED, FIELDS_PRUNED, HELD_BACK, OUTSIDE_NAMESPACES, REMARKS, SHUT_OUT, remarks,
+    says_all_suspended, says_held_back,
 };
-pub(crate) use remarks::{OUTSIDE_NAMESPACES, REMARKS, SHUT_OUT, remarks};
 pub(super) use tally::{Found, Record, Tally};
 pub(super) use written::WrittenStatus;
 

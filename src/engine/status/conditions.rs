@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 
-use super::remarks::remarks;
 use super::tally::Tally;
 use super::{Basis, would_gate};
 use crate::api::NodeReadinessRuleStatus;
+use crate::finding::{Finding, summed_up};
 use crate::object::whole_second;
 use crate::plan::Standing;
 use crate::rule::CompiledSpec;
@@ -21,11 +21,27 @@ const DISRUPTION_LIMITED: &str = "DisruptionLimited";
 pub(crate) const HELD_BACK: &str = "HeldBack";
 /// The conditions that say what becomes of the rule's nodes.
 const ABOUT_NODES: [&str; 3] = [CONFLICTED, REPAIR_UNAVAILABLE, DISRUPTION_LIMITED];
+pub(crate) const SHUT_OUT: &str = "DaemonSetsShutOut";
+pub(crate) const OUTSIDE_NAMESPACES: &str = "DaemonSetsOutsideNamespaces";
+/// The conditions that say what the rule's author should know of what it waits for, whether or not it is in force. The command line
+/// prints the same.
+pub(crate) const REMARKS: [&str; 4] = [
+    "ConditionsNotMade",
+    "NothingToWaitFor",
+    SHUT_OUT,
+    OUTSIDE_NAMESPACES,
+];
 const SUSPENDED: &str = "Suspended";
 /// The reason for which a rule is neither accepted nor in force while another definition has dropped its fields.
 pub(crate) const FIELDS_PRUNED: &str = "FieldsPruned";
 /// The reason of that condition while all rules are suspended. The policy that gates nodes at birth goes by it.
 const ALL_SUSPENDED: &str = "AllRulesSuspended";
+
+/// What is wrong with what the rule waits for: one finding for each of these conditions.
+pub(crate) fn remarks(findings: &[Finding]) -> Vec<Finding> {
+    let of_kind = |kind| summed_up(findings.iter().filter(|it| it.is_published_as(kind)));
+    REMARKS.into_iter().filter_map(of_kind).collect()
+}
 
 /// Whether a rule's status says that all rules are suspended.
 pub(crate) fn says_all_suspended(status: &NodeReadinessRuleStatus) -> bool {
