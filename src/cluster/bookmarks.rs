@@ -10,19 +10,19 @@
 //! - A refusal always has a reason, and says when to retry also where only a header does.
 
 use std::borrow::Cow;
-use std::pin::Pin;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use axum::http::{Request, Response, StatusCode, Uri};
 use futures::future::BoxFuture;
-use http_body_util::BodyExt;
-use hyper::body::{Body as HttpBody, Bytes, Frame};
+use futures::stream::{self, BoxStream, StreamExt, TryStreamExt};
+use http_body_util::{BodyExt, StreamBody};
+use hyper::body::{Bytes, Frame};
 use kube::client::{Body, ClientBuilder, DynBody};
 use kube::{Client, Config};
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use tokio::time::{Instant, Sleep, sleep_until, timeout_at};
+use tokio::time::{Instant, timeout_at};
 use tower::{BoxError, Layer, Service};
 
 use super::causes::with_causes;
@@ -102,32 +102,26 @@ where
         Box::pin(async move {
             let answer = timeout_at(asked + start, answer).await;
             let (mut head, rest) = answer.map_err(|_| NoAnswer(start))??.into_parts();
-            let mut body = BoundBody {
-                first: None,
-                rest: Some(rest),
-                lines: None,
-                ends: Box::pin(sleep_until(asked + whole)),
-                limit: whole,
-            };
-            match watch {
+            let rest = bound(rest, asked + whole, whole);
+            let frames = match watch {
                 Some(watch) if head.status.is_success() => {
-                    body.first = Some(watch.progress());
-                    body.lines = Some(Lines::default());
+                    let mut lines = Lines::default();
+                    let rest = rest
+                        .map_ok(move |frame| frame.map_data(|data| Bytes::from(lines.take(&data))));
+                    one(watch.progress()).chain(rest).boxed()
                 }
                 Some(_) if cannot_go_on(head.status) => {
                     head.status = StatusCode::OK;
-                    body.first = Some(Bytes::from_static(EXPIRED.as_bytes()));
-                    body.rest = None;
+                    one(EXPIRED)
                 }
-                _ if head.status.is_success() => {}
+                _ if head.status.is_success() => rest,
                 _ => {
-                    let said = (&mut body).collect().await?.to_bytes();
-                    let status = client::refusal(&head, &said);
-                    body.first = Some(serde_json::to_vec(&status)?.into());
-                    body.rest = None;
+                    let said = BodyExt::collect(StreamBody::new(rest)).await?.to_bytes();
+                    one(serde_json::to_vec(&client::refusal(&head, &said))?)
                 }
-            }
-            Ok(Response::from_parts(head, Box::new(body) as Box<DynBody>))
+            };
+            let body: Box<DynBody> = Box::new(StreamBody::new(frames));
+            Ok(Response::from_parts(head, body))
         })
     }
 }
@@ -219,48 +213,28 @@ fn normal(line: &[u8]) -> Cow<'_, [u8]> {
     event.into_bytes().into()
 }
 
-/// The body of an answer, which has to be complete in time.
-struct BoundBody {
-    /// What comes before the rest.
-    first: Option<Bytes>,
-    rest: Option<Box<DynBody>>,
-    /// Those of a watch.
-    lines: Option<Lines>,
-    ends: Pin<Box<Sleep>>,
-    limit: Duration,
+type Frames = BoxStream<'static, Result<Frame<Bytes>, BoxError>>;
+
+fn one(data: impl Into<Bytes>) -> Frames {
+    stream::iter([Ok(Frame::data(data.into()))]).boxed()
 }
 
-impl HttpBody for BoundBody {
-    type Data = Bytes;
-    type Error = BoxError;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
-        let this = &mut *self;
-        if let Some(first) = this.first.take() {
-            return Poll::Ready(Some(Ok(Frame::data(first))));
+/// The frames of a body, which has to be complete in time.
+fn bound(body: Box<DynBody>, ends: Instant, limit: Duration) -> Frames {
+    let frames = stream::unfold(Some(body), move |body| async move {
+        let mut body = body?;
+        match timeout_at(ends, body.frame()).await {
+            Ok(frame) => Some((frame?, Some(body))),
+            Err(_) => Some((Err(NoAnswer(limit).into()), None)),
         }
-        let Some(rest) = &mut this.rest else {
-            return Poll::Ready(None);
-        };
-        let Poll::Ready(frame) = Pin::new(rest).poll_frame(cx) else {
-            ready!(this.ends.as_mut().poll(cx));
-            this.rest = None;
-            return Poll::Ready(Some(Err(NoAnswer(this.limit).into())));
-        };
-        let Some(lines) = &mut this.lines else {
-            return Poll::Ready(frame);
-        };
-        Poll::Ready(frame.map(|frame| Ok(frame?.map_data(|data| lines.take(&data).into()))))
-    }
+    });
+    frames.boxed()
 }
 
 #[cfg(test)]
 mod tests {
     use axum::http::header::RETRY_AFTER;
-    use http_body_util::{Full, StreamBody};
+    use http_body_util::Full;
     use kube::core::{Status, WatchEvent};
     use serde_json::json;
     use tower::service_fn;
