@@ -19,7 +19,7 @@ const WRITE_BUCKETS: &[f64] = &[
 
 metrics! {
     Metrics in Registry::with_process();
-    counters {
+    IntCounterVec {
         startup_last: "nodegate_startup_last_total" ["rule", "condition"],
             "Nodes released for the first time, by the condition that was met last.";
         api_conflicts: "node_readiness_api_conflicts_total" ["rule", "operation"],
@@ -44,7 +44,7 @@ metrics! {
         watch_failures: "nodegate_watch_failures_total" ["resource"], "Interruptions of a watch.";
         watch_restarts: "nodegate_watch_restarts_total" ["resource"], "How often a watch had to list everything again.";
     }
-    histograms {
+    HistogramVec {
         enforcement_latency: "node_readiness_enforcement_latency_seconds" ["rule", "operation"] in LATENCY_BUCKETS,
             "Time from the latest transition among a rule's conditions to the taint change.";
         bootstrap_hold: "node_readiness_bootstrap_hold_duration_seconds" ["rule", "taint_origin"] in BOOTSTRAP_BUCKETS,
@@ -61,7 +61,7 @@ metrics! {
             "Time from the latest transition among a rule's conditions to the taint change.";
         write_duration: "nodegate_write_duration_seconds" ["object"] in WRITE_BUCKETS, "Time a write takes.";
     }
-    gauges {
+    GaugeVec {
         last_reconciliation: "node_readiness_rule_last_reconciliation_timestamp_seconds" ["rule"],
             "When a rule was last evaluated on a node.";
         clock_offset: "nodegate_clock_offset_seconds" [],

@@ -21,15 +21,15 @@ pub(super) const SKIPPED: &str = "skipped";
 
 metrics! {
     ReporterMetrics in Registry::default();
-    counters {
+    IntCounterVec {
         checks: "node_readiness_reporter_checks_total" ["result"], "Checks by result.";
         writes: "node_readiness_reporter_condition_writes_total" ["result"],
             "Writes of the condition by result; skipped where nothing had changed.";
     }
-    histograms {
+    HistogramVec {
         check_duration: "node_readiness_reporter_check_duration_seconds" [] in CHECK_BUCKETS, "Time a check takes.";
     }
-    gauges {
+    GaugeVec {
         build_info: "node_readiness_reporter_build_info" ["version"], "Version of the reporter.";
         status: "node_readiness_reporter_condition_status" ["type", "status"],
             "1 for the status that the condition was last written with.";

@@ -110,38 +110,29 @@ pub(crate) fn forget<B: MetricVecBuilder>(metrics: &MetricVec<B>, rule: &str) {
     }
 }
 
-/// Makes a struct of metrics from a table, which change as things happen and start with their first value.
+/// Makes a struct of metrics from a table, which change as things happen and start with their first value. The tables are named by
+/// the library's types.
 macro_rules! metrics {
     (
         $name:ident in $registry:expr;
-        counters { $($counter:ident: $counter_name:literal [$($counter_label:literal),*], $counter_help:literal;)* }
-        histograms {
-            $($histogram:ident: $histogram_name:literal [$($histogram_label:literal),*] in $buckets:expr, $histogram_help:literal;)*
-        }
-        gauges { $($gauge:ident: $gauge_name:literal [$($gauge_label:literal),*], $gauge_help:literal;)* }
+        $($kind:ident { $($field:ident: $metric:literal [$($label:literal),*] $(in $buckets:expr)?, $help:literal;)* })*
     ) => {
         #[derive(Debug, Clone)]
         pub(crate) struct $name {
             pub(crate) registry: $crate::serve::metric::Registry,
-            $(pub(crate) $counter: prometheus::IntCounterVec,)*
-            $(pub(crate) $histogram: prometheus::HistogramVec,)*
-            $(pub(crate) $gauge: prometheus::GaugeVec,)*
+            $($(pub(crate) $field: prometheus::$kind,)*)*
         }
 
         impl $name {
             /// Registers all metrics.
             pub(crate) fn new() -> Self {
-                use prometheus::{GaugeVec, HistogramOpts, HistogramVec, IntCounterVec, Opts};
                 let to = $registry;
                 Self {
-                    $($counter: to.add(IntCounterVec::new(
-                        Opts::new($counter_name, $counter_help), &[$($counter_label),*],
-                    )),)*
-                    $($histogram: to.add(HistogramVec::new(
-                        HistogramOpts::new($histogram_name, $histogram_help).buckets($buckets.to_vec()),
-                        &[$($histogram_label),*],
-                    )),)*
-                    $($gauge: to.add(GaugeVec::new(Opts::new($gauge_name, $gauge_help), &[$($gauge_label),*])),)*
+                    $($($field: {
+                        let options = prometheus::Opts::new($metric, $help);
+                        $(let options = prometheus::HistogramOpts::from(options).buckets($buckets.to_vec());)?
+                        to.add(prometheus::$kind::new(options, &[$($label),*]))
+                    },)*)*
                     registry: to,
                 }
             }
@@ -149,9 +140,7 @@ macro_rules! metrics {
             /// Removes every series of a rule.
             #[allow(dead_code, reason = "not every table is about rules")]
             pub(crate) fn forget_rule(&self, rule: &str) {
-                $($crate::serve::metric::forget(&self.$counter, rule);)*
-                $($crate::serve::metric::forget(&self.$histogram, rule);)*
-                $($crate::serve::metric::forget(&self.$gauge, rule);)*
+                $($($crate::serve::metric::forget(&self.$field, rule);)*)*
             }
         }
     };
@@ -164,9 +153,9 @@ mod tests {
 
     metrics! {
         Samples in Registry::default();
-        counters { changes: "changes_total" ["rule", "kind"], "Changes."; }
-        histograms { took: "took_seconds" ["rule"] in [1.0], "Times."; }
-        gauges { last: "last" ["rule"], "When."; }
+        IntCounterVec { changes: "changes_total" ["rule", "kind"], "Changes."; }
+        HistogramVec { took: "took_seconds" ["rule"] in [1.0], "Times."; }
+        GaugeVec { last: "last" ["rule"], "When."; }
     }
 
     #[test]
