@@ -17,6 +17,7 @@ mod unused;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use anyhow::Context;
 use tokio::sync::{mpsc, watch};
 use tracing::info;
 
@@ -144,18 +145,9 @@ fn writes_at_a_time(text: &str) -> Result<u16, String> {
     }
 }
 
-/// Why the controller cannot start.
+/// Why the controller stops by itself.
 #[derive(Debug, thiserror::Error)]
-pub enum ControllerError {
-    /// The configuration file cannot be used.
-    #[error(transparent)]
-    Config(#[from] ConfigError),
-    /// No API server can be reached.
-    #[error(transparent)]
-    Client(#[from] client::Error),
-    /// Probes, metrics or the webhook cannot be served.
-    #[error(transparent)]
-    Serve(#[from] serve::ServeError),
+enum ControllerError {
     /// Another instance may have taken over, so this one must stop.
     #[error(
         "the lead was lost; starting again as a follower is up to whoever started this process"
@@ -166,9 +158,6 @@ pub enum ControllerError {
         "no watch has shown anything for minutes: another process may see more; starting again is up to whoever started this one"
     )]
     Blind,
-    /// Signals cannot be handled.
-    #[error("cannot handle signals: {0}")]
-    Signal(std::io::Error),
 }
 
 /// Names, types, labels and help texts of the controller's metrics.
@@ -182,7 +171,7 @@ pub fn metric_descriptions() -> Vec<Description> {
 ///
 /// # Errors
 /// When it cannot start. Later failures are logged and retried.
-pub async fn run(args: ControllerArgs) -> Result<(), ControllerError> {
+pub async fn run(args: ControllerArgs) -> anyhow::Result<()> {
     let settings = settings(&args)?;
     let instance = Instance::new();
     // It tells the instances apart in the API server's audit log.
@@ -208,7 +197,7 @@ pub async fn run(args: ControllerArgs) -> Result<(), ControllerError> {
         move || metrics.registry.exposition()
     };
     serve::scrape::serve(&args.metrics, &client, exposition, survey)?;
-    let shutdown = told_to_stop().map_err(ControllerError::Signal)?;
+    let shutdown = told_to_stop().context("cannot handle signals")?;
     let now = driver::now();
     let engine = Engine::new(&settings, now);
     if args.webhook.enable_webhook {
@@ -263,7 +252,7 @@ pub async fn run(args: ControllerArgs) -> Result<(), ControllerError> {
     if ended.is_ok() && args.webhook.enable_webhook {
         tokio::time::sleep(WEBHOOK_GRACE).await;
     }
-    ended
+    Ok(ended?)
 }
 
 fn settings(args: &ControllerArgs) -> Result<Settings, ConfigError> {

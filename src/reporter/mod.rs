@@ -13,13 +13,13 @@ mod state;
 
 use std::time::{Duration, Instant};
 
+use anyhow::{Context, bail};
 use jiff::Timestamp;
 use kube::api::GetParams;
 use tokio::sync::{mpsc, watch};
 use tokio::time::sleep_until;
 use tracing::{info, warn};
 
-use crate::cluster::client;
 use crate::engine::{Backoff, Pauses};
 use crate::process::told_to_stop;
 use crate::serve::address::{BindAddress, listen};
@@ -31,7 +31,6 @@ use node::{FoundCondition, ReportedNode, RequestFailure};
 use outcome::CheckOutcome;
 pub use settings::ReporterArgs;
 use settings::ReporterSettings;
-pub(crate) use settings::SettingError;
 use state::ReporterState;
 
 const AGENT: &str = concat!("nodegate-reporter/", env!("CARGO_PKG_VERSION"));
@@ -43,23 +42,6 @@ const PAUSES: Pauses = Pauses::between(Duration::from_millis(500), Duration::fro
 /// server hangs, the reporter takes no outcomes.
 const MISSED_CHECKS: (u32, Duration) = (3, Duration::from_secs(60));
 
-/// Why the reporter exits with an error.
-#[derive(Debug, thiserror::Error)]
-pub enum ReporterError {
-    /// A setting cannot be used.
-    #[error(transparent)]
-    Setting(#[from] SettingError),
-    /// No API server can be reached.
-    #[error(transparent)]
-    Client(#[from] client::Error),
-    /// Signals cannot be handled.
-    #[error("cannot handle signals: {0}")]
-    Signal(std::io::Error),
-    /// `REPORT_ONCE` was set, and the reporter was stopped before success.
-    #[error("stopped before {0} was True (REPORT_ONCE is set)")]
-    StoppedEarly(String),
-}
-
 /// Names, types, labels and help texts of the reporter's metrics.
 pub fn metric_descriptions() -> Vec<Description> {
     ReporterMetrics::new().registry.descriptions()
@@ -69,9 +51,9 @@ pub fn metric_descriptions() -> Vec<Description> {
 ///
 /// # Errors
 /// When it cannot start, or is stopped before a `REPORT_ONCE` success. Later failures are logged and retried.
-pub async fn run(args: ReporterArgs) -> Result<(), ReporterError> {
+pub async fn run(args: ReporterArgs) -> anyhow::Result<()> {
     let settings = ReporterSettings::read(&args)?;
-    let shutdown = told_to_stop().map_err(ReporterError::Signal)?;
+    let shutdown = told_to_stop().context("cannot handle signals")?;
     if settings.endpoint.is_tls() {
         // Without authorities, no check could succeed.
         tls::connector(&settings.verify)?;
@@ -116,7 +98,8 @@ pub async fn run(args: ReporterArgs) -> Result<(), ReporterError> {
         () = reporter.run(outcomes) => false,
     };
     if stopped && settings.once {
-        return Err(ReporterError::StoppedEarly(settings.condition_type));
+        let condition = &settings.condition_type;
+        bail!("stopped before {condition} was True (REPORT_ONCE is set)");
     }
     info!("nodegate reporter stopped");
     Ok(())

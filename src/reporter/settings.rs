@@ -128,7 +128,7 @@ pub(super) enum Verify {
 /// A setting that cannot be used: its variable, and the problem, which continues a sentence that starts with the variable.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0} (or --{flag}) {1}", flag = .0.to_lowercase().replace('_', "-"))]
-pub struct SettingError(pub(super) &'static str, pub(super) String);
+pub(super) struct SettingError(pub(super) &'static str, pub(super) String);
 
 impl ReporterSettings {
     /// Parses the settings; an error names the first one that cannot be used.

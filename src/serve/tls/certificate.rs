@@ -36,7 +36,7 @@ pub(crate) struct ServingCertificate {
 
 /// Why a chain and a key cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum CertificateError {
+pub(crate) enum CertificateError {
     #[error("the certificate cannot be used: {0}")]
     Chain(String),
     #[error("the private key cannot be used: {0}")]

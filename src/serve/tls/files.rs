@@ -19,7 +19,7 @@ const POLL: Duration = Duration::from_secs(2);
 
 /// Why the files cannot be used.
 #[derive(Debug, thiserror::Error)]
-pub enum FilesError {
+pub(crate) enum FilesError {
     #[error("{0} is not there: put the certificate's Secret in this folder")]
     Missing(PathBuf),
     #[error("{0}{1}")]
