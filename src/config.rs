@@ -72,10 +72,6 @@ fn default_namespaces() -> Vec<String> {
 #[error("{0}")]
 pub struct ConfigError(String);
 
-fn field(field: &str, problem: &str) -> ConfigError {
-    ConfigError(format!("configuration field {field}: {problem}"))
-}
-
 impl Default for Config {
     fn default() -> Self {
         let label = (
@@ -133,62 +129,14 @@ impl Config {
     pub fn classes(&self) -> Result<Vec<CriticalComponentClass>, ConfigError> {
         self.check_passing_taints()?;
         let configured = &self.critical_component_classes;
-        let mut classes = Vec::with_capacity(configured.len());
-        for (index, class) in configured.iter().enumerate() {
-            let earlier = &configured[..index];
-            let wrong = |name: &str, problem: &str| {
-                let name = format!("criticalComponentClasses[{index}].{name}");
-                field(&name, problem)
-            };
-            let check = |ok: bool, name: &str, problem: &str| {
-                ok.then_some(()).ok_or_else(|| wrong(name, problem))
-            };
-            check(!class.name.is_empty(), "name", "must not be empty")?;
-            check(
-                earlier.iter().all(|other| other.name != class.name),
-                "name",
-                "another class has this name already",
-            )?;
-            let selector = Selector::parse(&class.selector)
-                .map_err(|error| wrong("selector", &error.to_string()))?;
-            check(
-                !selector.is_empty(),
-                "selector",
-                "must not be empty, since it would make every pod critical",
-            )?;
-            let prefix = &class.condition_prefix;
-            check(
-                prefix.ends_with('/') && is_label_key(&format!("{prefix}X")),
-                "conditionPrefix",
-                "must be a DNS name followed by a slash, such as example.com/",
-            )?;
-            check(
-                !RESERVED_PREFIXES.contains(&prefix.as_str()),
-                "conditionPrefix",
-                "is reserved for conditions that belong to no class",
-            )?;
-            check(
-                earlier.iter().all(|it| it.condition_prefix != *prefix),
-                "conditionPrefix",
-                "another class has this prefix already",
-            )?;
-            check(
-                is_label_key(&format!("{}x", class.csi_annotation_prefix)),
-                "csiAnnotationPrefix",
-                "must be the beginning of an annotation key, such as example.com/wait-for-csi-node-",
-            )?;
-            let namespaces =
-                namespaces(&class.namespaces).map_err(|problem| wrong("namespaces", &problem))?;
-            classes.push(CriticalComponentClass {
-                name: class.name.clone(),
-                selector,
-                namespaces,
-                condition_prefix: prefix.clone(),
-                csi_annotation_prefix: class.csi_annotation_prefix.clone(),
-                require_csi_allocatable: class.require_csi_allocatable,
-            });
-        }
-        Ok(classes)
+        let classes = configured.iter().enumerate().map(|(index, class)| {
+            let checked = class.checked(&configured[..index]);
+            checked.map_err(|(field, problem)| {
+                let field = format!("criticalComponentClasses[{index}].{field}");
+                ConfigError(format!("configuration field {field}: {problem}"))
+            })
+        });
+        classes.collect()
     }
 
     /// The classes and the passing taints.
@@ -213,12 +161,56 @@ impl Config {
                 (None, None) => pattern.clone(),
             };
             if !is_label_key(&key) {
-                let problem = "is no taint key, also with a * for its beginning or its end";
-                let problem = format!("{pattern:?} {problem}");
-                return Err(field(&format!("passingTaints[{index}]"), &problem));
+                return Err(ConfigError(format!(
+                    "configuration field passingTaints[{index}]: {pattern:?} is no taint key, also with a * for its beginning or its end"
+                )));
             }
         }
         Ok(())
+    }
+}
+
+impl ClassConfig {
+    /// The class; or its first field that cannot be used, and why.
+    fn checked(&self, earlier: &[Self]) -> Result<CriticalComponentClass, (&'static str, String)> {
+        let wrong = |field, problem: &str| Err((field, problem.to_owned()));
+        if self.name.is_empty() {
+            return wrong("name", "must not be empty");
+        }
+        if earlier.iter().any(|other| other.name == self.name) {
+            return wrong("name", "another class has this name already");
+        }
+        let selector = Selector::parse(&self.selector);
+        let selector = selector.map_err(|error| ("selector", error.to_string()))?;
+        if selector.is_empty() {
+            let problem = "must not be empty, since it would make every pod critical";
+            return wrong("selector", problem);
+        }
+        let prefix = &self.condition_prefix;
+        if !prefix.ends_with('/') || !is_label_key(&format!("{prefix}X")) {
+            let problem = "must be a DNS name followed by a slash, such as example.com/";
+            return wrong("conditionPrefix", problem);
+        }
+        if RESERVED_PREFIXES.contains(&prefix.as_str()) {
+            let problem = "is reserved for conditions that belong to no class";
+            return wrong("conditionPrefix", problem);
+        }
+        if earlier.iter().any(|it| it.condition_prefix == *prefix) {
+            return wrong("conditionPrefix", "another class has this prefix already");
+        }
+        if !is_label_key(&format!("{}x", self.csi_annotation_prefix)) {
+            let problem = "must be the beginning of an annotation key, such as example.com/wait-for-csi-node-";
+            return wrong("csiAnnotationPrefix", problem);
+        }
+        let namespaces = namespaces(&self.namespaces).map_err(|problem| ("namespaces", problem))?;
+        Ok(CriticalComponentClass {
+            name: self.name.clone(),
+            selector,
+            namespaces,
+            condition_prefix: prefix.clone(),
+            csi_annotation_prefix: self.csi_annotation_prefix.clone(),
+            require_csi_allocatable: self.require_csi_allocatable,
+        })
     }
 }
 
