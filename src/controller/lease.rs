@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use jiff::fmt::rfc2822;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
-use kube::api::{ObjectMeta, PostParams};
+use kube::api::PostParams;
 use kube::{Api, Client};
 use prometheus::Gauge;
 use tokio::sync::watch;
@@ -324,9 +324,9 @@ impl Election {
     }
 
     /// The Lease with this instance as its holder, renewed now.
-    fn written(&self, lease: Lease, claim: LeaseClaim) -> Lease {
+    fn written(&self, mut lease: Lease, claim: LeaseClaim) -> Lease {
         let now = MicroTime(Timestamp::now());
-        let mut spec = lease.spec.unwrap_or_default();
+        let spec = lease.spec.get_or_insert_default();
         if claim == LeaseClaim::Take {
             let earlier = spec.lease_transitions;
             spec.lease_transitions = Some(earlier.map_or(0, |count| count.saturating_add(1)));
@@ -335,12 +335,7 @@ impl Election {
         spec.holder_identity = Some(self.identity.clone());
         spec.lease_duration_seconds = i32::try_from(LEASE_DURATION.as_secs()).ok();
         spec.renew_time = Some(now);
-        Lease {
-            metadata: ObjectMeta {
-                name: Some(LEASE_NAME.into()),
-                ..lease.metadata
-            },
-            spec: Some(spec),
-        }
+        lease.metadata.name = Some(LEASE_NAME.into());
+        lease
     }
 }
