@@ -145,7 +145,7 @@ impl Surveyor {
         let csi_nodes = OptionFuture::from(names_driver.then(|| all(&self.readers.csi_nodes)));
         let (rules, daemon_sets, csi_nodes, nodes) = tokio::join!(
             self.rules(),
-            in_time("DaemonSets", self.daemon_sets()),
+            self.daemon_sets(),
             csi_nodes,
             all(&self.readers.nodes),
         );
@@ -155,7 +155,7 @@ impl Surveyor {
         let is_unread = nodes.is_none() || names_driver && csi_drivers.is_none();
         Ok(Surroundings {
             rules: rules?,
-            daemon_sets: daemon_sets.flatten(),
+            daemon_sets,
             csi_drivers,
             nodes: nodes.map(|nodes| ListedNodes::of(spec, &nodes)),
             gap: is_unread.then_some(NOT_LISTED),
@@ -201,11 +201,14 @@ impl Surveyor {
         Ok(RuleSet::new(rules.map(Arc::new), passing_taints))
     }
 
-    /// The `DaemonSet`s of the cluster, unless there are too many.
-    async fn daemon_sets(&self) -> kube::Result<Option<Vec<Watched<DaemonSet>>>> {
+    /// The `DaemonSet`s of the cluster, unless there are too many, or they cannot be read in time.
+    async fn daemon_sets(&self) -> Option<Vec<Watched<DaemonSet>>> {
         let some = ListParams::default().limit(DAEMON_SETS);
-        let (daemon_sets, is_whole) = self.list(&some).await?;
-        Ok(is_whole.then_some(daemon_sets))
+        let read = client::in_time(WARNINGS_DEADLINE, self.list(&some)).await;
+        let told =
+            |error: &kube::Error| debug!("no warnings about DaemonSets: {}", with_causes(error));
+        let (daemon_sets, is_whole) = read.inspect_err(told).ok()?;
+        is_whole.then_some(daemon_sets)
     }
 }
 
@@ -213,11 +216,4 @@ impl Surveyor {
 async fn all<T: Kind>(store: &Store<Kept<T>>) -> Option<Vec<Arc<Kept<T>>>> {
     let is_ready = timeout(WARNINGS_DEADLINE, store.wait_until_ready()).await;
     matches!(is_ready, Ok(Ok(()))).then(|| store.state())
-}
-
-/// The result of a read, unless it failed or took longer than [`WARNINGS_DEADLINE`].
-async fn in_time<T>(what: &str, read: impl Future<Output = kube::Result<T>>) -> Option<T> {
-    let read = client::in_time(WARNINGS_DEADLINE, read).await;
-    read.inspect_err(|error| debug!("no warnings about {what}: {}", with_causes(error)))
-        .ok()
 }
