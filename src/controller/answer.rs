@@ -5,9 +5,6 @@ use std::time::Duration;
 use crate::cluster::{KARPENTER_RBAC, RBAC, client, with_causes};
 use crate::engine::RequestError;
 
-pub(super) const DEADLINE: Duration = Duration::from_secs(10);
-pub(super) const FIELD_MANAGER: &str = "nodegate";
-
 pub(super) async fn within<T>(
     deadline: Duration,
     request: impl Future<Output = kube::Result<T>>,

@@ -2,7 +2,7 @@
 
 use std::fmt::Debug;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use axum::http::Request as HttpRequest;
 use jiff::Timestamp;
@@ -18,13 +18,16 @@ use kube::{Client, Resource};
 use serde::Serialize;
 use serde::de::IgnoredAny;
 
-use super::answer::{DEADLINE, FIELD_MANAGER, within};
+use super::answer::within;
 use super::metrics::Metrics;
 use crate::cluster::client;
 use crate::engine::RequestError;
 use crate::engine::io::{self as engine, Answer};
 use crate::engine::notice::{About, Notice};
-use crate::object::{self, Node, NodeClaim, RuleObject, Watched};
+use crate::object::{self, ResourceKind, RuleObject, Watched};
+
+const DEADLINE: Duration = Duration::from_secs(10);
+const FIELD_MANAGER: &str = "nodegate";
 
 /// Metric labels of written objects: a node's taints and annotations...
 const NODE: &str = "node";
@@ -84,55 +87,50 @@ impl Requester {
 
     /// Makes a request and returns its answer, or an error when the deadline passes.
     pub(super) async fn make(&self, request: engine::Request) -> Result<Answer, RequestError> {
+        let client = &self.client;
         match request {
             engine::Request::PatchNode(name, it) => {
-                let request = patch::<Watched<Node>>(&name, None, &Patch::Json::<()>(it));
-                let answer = client::write::<Watched<Node>>(&self.client, request);
-                let node = self.counted(NODE, answer).await?;
-                Ok(Answer::Node(Box::new(node)))
+                let request = patch(ResourceKind::Nodes, &name, None, &Patch::Json::<()>(it));
+                let answer = self.counted(NODE, client::write(client, request));
+                answer.await.map(Answer::Node)
             }
             engine::Request::PatchNodeStatus(name, it) => {
-                let request = patch::<Watched<Node>>(&name, Some("status"), &Patch::Strategic(it));
-                let answer = client::send(&self.client, request);
-                let node = self.counted(CONDITIONS, answer).await?;
-                Ok(Answer::Node(Box::new(node)))
+                let it = Patch::Strategic(it);
+                let request = patch(ResourceKind::Nodes, &name, Some("status"), &it);
+                let answer = self.counted(CONDITIONS, client::send(client, request));
+                answer.await.map(Answer::Node)
             }
             engine::Request::ReadNode(name) => {
-                let request = Request::new(Watched::<Node>::url_path(&(), None));
+                let request = Request::new(ResourceKind::Nodes.path(None));
                 let request = request.get(&name, &GetParams::default());
-                let answer = client::send(&self.client, request);
-                Ok(Answer::Node(Box::new(within(DEADLINE, answer).await?)))
+                let answer = within(DEADLINE, client::send(client, request));
+                answer.await.map(Answer::Node)
             }
             engine::Request::PatchRule(name, it) => {
-                let request = patch::<Watched<RuleObject>>(&name, None, &Patch::Json::<()>(it));
-                let answer = client::send(&self.client, request);
-                let rule = self.counted(FINALIZERS, answer).await?;
-                Ok(Answer::Rule(Box::new(rule)))
+                let request = patch(ResourceKind::Rules, &name, None, &Patch::Json::<()>(it));
+                let answer = self.counted(FINALIZERS, client::send(client, request));
+                answer.await.map(Answer::Rule)
             }
             engine::Request::PatchRuleStatus(name, it) => {
                 let it = Patch::Json::<()>(it);
-                let request = patch::<Watched<RuleObject>>(&name, Some("status"), &it);
-                let answer = client::write::<Watched<RuleObject>>(&self.client, request);
+                let request = patch(ResourceKind::Rules, &name, Some("status"), &it);
+                let answer = client::write::<Watched<RuleObject>>(client, request);
                 let object = self.counted(STATUS, answer).await?;
                 Ok(Answer::Version(object.version()))
             }
             engine::Request::PatchNodeClaim(name, it) => {
-                let request = patch::<Watched<NodeClaim>>(&name, None, &Patch::Merge(it));
-                let answer = client::send(&self.client, request);
-                let claim = self.counted(NODE_CLAIM, answer).await?;
-                Ok(Answer::NodeClaim(Box::new(claim)))
+                let request = patch(ResourceKind::NodeClaims, &name, None, &Patch::Merge(it));
+                let answer = self.counted(NODE_CLAIM, client::send(client, request));
+                answer.await.map(Answer::NodeClaim)
             }
             engine::Request::DeleteNodeClaim { name, uid, version } => {
-                let params = DeleteParams {
-                    preconditions: Some(Preconditions {
-                        uid: Some(uid.to_string()),
-                        resource_version: Some(version.to_string()),
-                    }),
-                    ..DeleteParams::default()
-                };
-                let request = Request::new(Watched::<NodeClaim>::url_path(&(), None));
+                let params = DeleteParams::default().preconditions(Preconditions {
+                    uid: Some(uid.to_string()),
+                    resource_version: Some(version.to_string()),
+                });
+                let request = Request::new(ResourceKind::NodeClaims.path(None));
                 let request = request.delete(&name, &params);
-                let answer = client::send::<IgnoredAny>(&self.client, request);
+                let answer = client::send::<IgnoredAny>(client, request);
                 self.counted(NODE_CLAIM, answer).await?;
                 Ok(Answer::Done)
             }
@@ -141,7 +139,7 @@ impl Requester {
                 let path = watch.resource().path(scope.namespace.as_deref());
                 let request = Request::new(path);
                 let request = request.list_metadata(&params);
-                let answer = client::send::<ObjectList<IgnoredAny>>(&self.client, request);
+                let answer = client::send::<ObjectList<IgnoredAny>>(client, request);
                 let list = within(DEADLINE, answer).await?;
                 match object::version(list.metadata.resource_version.as_deref()) {
                     0 => Err(RequestError::Failed("the list has no version".into())),
@@ -154,7 +152,7 @@ impl Requester {
                 let body = body.map_err(|error| RequestError::Failed(error.to_string()))?;
                 let request = Request::new(Event::url_path(&(), Some(NAMESPACE)));
                 let request = request.create(&PostParams::default(), body);
-                within(DEADLINE, client::write::<IgnoredAny>(&self.client, request)).await?;
+                within(DEADLINE, client::write::<IgnoredAny>(client, request)).await?;
                 Ok(Answer::Done)
             }
         }
@@ -182,16 +180,14 @@ impl Requester {
     }
 }
 
-fn patch<K: Resource<DynamicType = ()>>(
+fn patch(
+    kind: ResourceKind,
     name: &str,
     part: Option<&str>,
     patch: &Patch<impl Serialize + Debug + PartialEq + Clone>,
 ) -> Result<HttpRequest<Vec<u8>>, request::Error> {
-    let request = Request::new(K::url_path(&(), None));
-    let params = PatchParams {
-        field_manager: Some(FIELD_MANAGER.into()),
-        ..PatchParams::default()
-    };
+    let request = Request::new(kind.path(None));
+    let params = PatchParams::apply(FIELD_MANAGER);
     match part {
         Some(part) => request.patch_subresource(part, name, &params, patch),
         None => request.patch(name, &params, patch),
