@@ -9,7 +9,7 @@ use tracing::{info, warn};
 
 use super::super::ServeError;
 use super::certificate::{CertificateError, ServingCertificate};
-use super::serving::{Certificates, ClientAuthorities};
+use super::serving::{Certificates, ClientAuthorities, authorities};
 
 const CHAIN: &str = "tls.crt";
 const KEY: &str = "tls.key";
@@ -96,8 +96,7 @@ pub(crate) fn client_authorities(
 ) -> Result<ClientAuthorities, ServeError> {
     let unusable = |problem| ServeError::Files(flag, FilesError::unusable(path, problem));
     let pem = fs::read(path).map_err(|error| unusable(format!(" cannot be read: {error}")))?;
-    let authorities = ClientAuthorities::from_pem(&pem);
-    authorities.map_err(|error| unusable(format!(": {error}")))
+    authorities(&pem).map_err(|error| unusable(format!(": {error}")))
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, FilesError> {

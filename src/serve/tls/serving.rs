@@ -42,8 +42,7 @@ impl Certificates {
 
     /// Accepts TLS 1.2 and 1.3 for HTTP/1.1. With `clients`, a client must show a certificate from these authorities.
     pub(crate) fn acceptor(self, clients: Option<ClientAuthorities>) -> TlsAcceptor {
-        let verifier =
-            clients.map_or_else(WebPkiClientVerifier::no_client_auth, |clients| clients.0);
+        let verifier = clients.unwrap_or_else(WebPkiClientVerifier::no_client_auth);
         let mut config = ServerConfig::builder_with_provider(provider())
             .with_safe_default_protocol_versions()
             .expect("ring does the cryptography of TLS 1.2 and 1.3")
@@ -66,21 +65,17 @@ impl ResolvesServerCert for Certificates {
 }
 
 /// The authorities that sign clients' certificates.
-#[derive(Debug, Clone)]
-pub(crate) struct ClientAuthorities(pub(super) Arc<dyn ClientCertVerifier>);
+pub(crate) type ClientAuthorities = Arc<dyn ClientCertVerifier>;
 
-impl ClientAuthorities {
-    /// Reads PEM certificates, of which there must be at least one.
-    pub(crate) fn from_pem(pem: &[u8]) -> Result<Self, CertificateError> {
-        let problem = |error: &dyn Display| CertificateError::Chain(error.to_string());
-        let mut roots = RootCertStore::empty();
-        for authority in certificates(pem).map_err(CertificateError::Chain)? {
-            roots.add(authority).map_err(|error| problem(&error))?;
-        }
-        let verifier = WebPkiClientVerifier::builder_with_provider(roots.into(), provider());
-        let verifier = verifier.build().map_err(|error| problem(&error))?;
-        Ok(Self(verifier))
+/// Reads PEM certificates, of which there must be at least one.
+pub(super) fn authorities(pem: &[u8]) -> Result<ClientAuthorities, CertificateError> {
+    let problem = |error: &dyn Display| CertificateError::Chain(error.to_string());
+    let mut roots = RootCertStore::empty();
+    for authority in certificates(pem).map_err(CertificateError::Chain)? {
+        roots.add(authority).map_err(|error| problem(&error))?;
     }
+    let verifier = WebPkiClientVerifier::builder_with_provider(roots.into(), provider());
+    verifier.build().map_err(|error| problem(&error))
 }
 
 #[cfg(test)]
@@ -134,8 +129,8 @@ mod tests {
     async fn only_clients_with_a_certificate_of_the_authorities_are_accepted() {
         let (ca, certificate, key) = authority();
         let (_, strange, its_key) = authority();
-        let clients = ClientAuthorities::from_pem(ca.as_bytes());
-        assert!(ClientAuthorities::from_pem(b"").is_err());
+        let clients = authorities(ca.as_bytes());
+        assert!(authorities(b"").is_err());
 
         let lifetime = std::time::Duration::from_secs(3600);
         let issued = issue(&["localhost".into()], Timestamp::now(), lifetime).unwrap();
