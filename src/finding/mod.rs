@@ -9,7 +9,7 @@ mod tests;
 use serde::Serialize;
 
 use crate::object::ObjectKey;
-use crate::text::documentation;
+use crate::text::{and_more, documentation};
 pub(crate) use backing::{Around, Backing, left_out_on};
 #[cfg(test)]
 pub(crate) use of_rule::no_daemon_set;
@@ -153,10 +153,8 @@ pub(crate) fn summed_up<'a>(findings: impl Iterator<Item = &'a Finding>) -> Opti
     let findings: Vec<&Finding> = findings.collect();
     let first = *findings.first()?;
     let messages = findings.iter().map(|it| it.message.as_str());
-    let mut message = messages.take(SHOWN).collect::<Vec<_>>().join("; ");
-    if let more @ 1.. = findings.len().saturating_sub(SHOWN) {
-        message = format!("{message} (+{more} more)");
-    }
+    let message = messages.take(SHOWN).collect::<Vec<_>>().join("; ");
+    let mut message = and_more(message, findings.len().saturating_sub(SHOWN));
     if !first.fix.is_empty() {
         message = format!("{message} ({})", first.fix);
     }

@@ -70,7 +70,11 @@ fn is_hidden(character: char) -> bool {
 pub(crate) fn enumerated(names: impl ExactSizeIterator<Item = String>) -> String {
     const SHOWN: usize = 5;
     let more = names.len().saturating_sub(SHOWN);
-    let shown = names.take(SHOWN).collect::<Vec<_>>().join(", ");
+    and_more(names.take(SHOWN).collect::<Vec<_>>().join(", "), more)
+}
+
+/// What is shown, and how many more there are.
+pub(crate) fn and_more(shown: String, more: usize) -> String {
     match more {
         0 => shown,
         more => format!("{shown} (+{more} more)"),

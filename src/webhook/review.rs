@@ -12,7 +12,7 @@ use crate::api::{ExistingNodes, NodeReadinessRuleSpec};
 use crate::condition::CriticalComponentClass;
 use crate::object::RuleObject;
 use crate::rule::{Conflict, Rejection, Rule};
-use crate::text::cut;
+use crate::text::{and_more, cut};
 
 /// The most conflicts that a rejection names.
 const NAMED_CONFLICTS: usize = 3;
@@ -147,9 +147,6 @@ fn conflicts(rule: &Rule, rules: &[Arc<Rule>]) -> Vec<Conflict> {
 fn in_words(conflicts: &[Conflict]) -> String {
     let named = conflicts.iter().take(NAMED_CONFLICTS);
     let named: Vec<_> = named.map(ToString::to_string).collect();
-    let named = named.join("; ");
-    match conflicts.len().saturating_sub(NAMED_CONFLICTS) {
-        0 => named,
-        more => format!("{named} (+{more} more)"),
-    }
+    let more = conflicts.len().saturating_sub(NAMED_CONFLICTS);
+    and_more(named.join("; "), more)
 }

@@ -7,7 +7,7 @@ use crate::engine::foresee;
 use crate::finding::{Backing, Check, Finding, evicts, short_heartbeat};
 use crate::object::Node;
 use crate::rule::{CompiledSpec, Minimum, RequiredCondition, Rule};
-use crate::text::cut;
+use crate::text::{and_more, cut};
 
 /// The longest warning that the API server passes on untruncated, in bytes.
 pub(super) const LONGEST: usize = 256;
@@ -57,11 +57,7 @@ fn by_kind(found: &[Finding]) -> Vec<String> {
     let firsts = found.iter().enumerate().filter(is_first);
     let warnings = firsts.map(|(_, first)| {
         let more = found.iter().filter(|it| it.id == first.id).count() - 1;
-        let more = match more {
-            0 => String::new(),
-            more => format!(" (+{more} more)"),
-        };
-        let short = format!("{}{more}", first.message);
+        let short = and_more(first.message.clone(), more);
         let whole = format!("{short}; {}", first.fix);
         if first.fix.is_empty() || whole.len() > LONGEST {
             short
