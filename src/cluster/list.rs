@@ -4,9 +4,8 @@ use std::fmt::Debug;
 use std::path::Path;
 
 use futures::stream::{self, LocalBoxStream, StreamExt, TryStreamExt};
-use kube::api::{ListParams, Request};
+use kube::api::{ListParams, ObjectList, Request};
 use kube::{Api, Client, Error, Resource};
-use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 
@@ -33,27 +32,12 @@ pub(crate) struct Cluster {
     pub server: String,
 }
 
-/// A page of a list, with its objects not yet decoded.
-#[derive(Deserialize)]
-pub(crate) struct ListPage<'a> {
-    #[serde(default)]
-    metadata: PageMeta,
-    #[serde(borrow)]
-    items: Vec<&'a RawValue>,
-}
-
-#[derive(Default, Deserialize)]
-struct PageMeta {
-    /// The token of the next page.
-    #[serde(rename = "continue")]
-    token: Option<String>,
-}
-
-impl ListPage<'_> {
-    pub(crate) fn objects(&self) -> Vec<String> {
-        let items = self.items.iter();
-        items.map(|item| item.get().to_owned()).collect()
-    }
+/// The objects of a list or page, not yet decoded.
+pub(crate) fn objects(list: ObjectList<Box<RawValue>>) -> Vec<String> {
+    let items = list.items.into_iter();
+    items
+        .map(|item| String::from(Box::<str>::from(item)))
+        .collect()
 }
 
 impl Cluster {
@@ -116,9 +100,9 @@ impl Cluster {
         let request = Request::new(path).list(params);
         let request = request.map_err(Error::BuildRequest)?;
         let text = self.client.request_text(request).await?;
-        let page: ListPage = serde_json::from_str(&text).map_err(Error::SerdeError)?;
-        let token = page.metadata.token.clone();
-        Ok((page.objects(), token.filter(|it| !it.is_empty())))
+        let mut page: ObjectList<_> = serde_json::from_str(&text).map_err(Error::SerdeError)?;
+        let token = page.metadata.continue_.take();
+        Ok((objects(page), token.filter(|it| !it.is_empty())))
     }
 
     /// The object of this name, if there is one; otherwise why that is unknown.

@@ -11,5 +11,5 @@ mod stream;
 pub use crate::object::ResourceKind;
 pub(crate) use causes::with_causes;
 pub use gap::Gap;
-pub(crate) use list::{Cluster, ListPage, Objects};
+pub(crate) use list::{Cluster, Objects, objects};
 pub(crate) use stream::{Events, KARPENTER_RBAC, RBAC, events, explain, refusal};

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use super::source::Lists;
 use crate::api::misplaced;
 use crate::cli::failure::CliError;
-use crate::cluster::{Gap, ListPage, ResourceKind};
+use crate::cluster::{Gap, ResourceKind, objects};
 
 /// The file that describes the dump.
 pub(crate) const ABOUT: &str = "dump.json";
@@ -63,8 +63,8 @@ pub(crate) fn dump_in(folder: &Path) -> Result<Lists, CliError> {
         let failed = |why: String| Gap::failed(kind, format!("{}: {why}", file.display()));
         let read = match std::fs::read_to_string(&file) {
             Ok(text) => {
-                let page = serde_json::from_str(&text).map(|page: ListPage| page.objects());
-                page.map_err(|error| failed(error.to_string()))
+                let read = serde_json::from_str(&text).map(objects);
+                read.map_err(|error| failed(error.to_string()))
             }
             Err(error) if error.kind() == ErrorKind::NotFound => Err(Gap::absent(kind)),
             Err(error) => Err(failed(error.to_string())),
