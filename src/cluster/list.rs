@@ -34,10 +34,8 @@ pub(crate) struct Cluster {
 
 /// The objects of a list or page, not yet decoded.
 pub(crate) fn objects(list: ObjectList<Box<RawValue>>) -> Vec<String> {
-    let items = list.items.into_iter();
-    items
-        .map(|item| String::from(Box::<str>::from(item)))
-        .collect()
+    let items = list.items.into_iter().map(Box::<str>::from);
+    items.map(String::from).collect()
 }
 
 impl Cluster {
