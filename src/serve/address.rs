@@ -3,9 +3,8 @@
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
+use anyhow::anyhow;
 use tokio::net::TcpListener;
-
-use super::ServeError;
 
 /// An address to listen on; `None` turns the server off.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,11 +25,7 @@ pub(crate) fn parse_address(text: &str) -> Result<BindAddress, String> {
 
 /// Listens on an address for `what`, which `flag` configures; an error names all three. `[::]` means every address of the host,
 /// IPv4 and IPv6, as far as the host supports them.
-pub(crate) fn listen(
-    address: SocketAddr,
-    what: &'static str,
-    flag: &'static str,
-) -> Result<TcpListener, ServeError> {
+pub(crate) fn listen(address: SocketAddr, what: &str, flag: &str) -> anyhow::Result<TcpListener> {
     let listening = open(address).or_else(|error| match address.ip() {
         // The kernel has no IPv6.
         IpAddr::V6(Ipv6Addr::UNSPECIFIED) if error.kind() != io::ErrorKind::AddrInUse => {
@@ -38,11 +33,8 @@ pub(crate) fn listen(
         }
         _ => Err(error),
     });
-    listening.map_err(|source| ServeError::Listen {
-        what,
-        flag,
-        address,
-        source,
+    listening.map_err(|error| {
+        anyhow!("cannot listen on {address} for {what}: {error} (choose another {flag})")
     })
 }
 

@@ -10,13 +10,11 @@ pub(crate) mod scrape;
 mod server;
 pub(crate) mod tls;
 
-use std::net::SocketAddr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use axum::http::StatusCode;
 pub(crate) use permits::Permits;
 pub(crate) use server::{Peer, serve_http};
-use tls::{CertificateError, FilesError};
 
 /// A probe's answer: `ok`, or why it fails.
 pub(crate) fn probed(problem: Option<String>) -> (StatusCode, String) {
@@ -29,23 +27,4 @@ pub(crate) fn probed(problem: Option<String>) -> (StatusCode, String) {
 /// What is locked. No panic leaves a half-made change there.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Why something cannot be served.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum ServeError {
-    #[error("cannot listen on {address} for {what}: {source} (choose another {flag})")]
-    Listen {
-        what: &'static str,
-        flag: &'static str,
-        address: SocketAddr,
-        source: std::io::Error,
-    },
-    #[error("--enable-webhook needs an address to listen on: give --webhook-bind-address")]
-    NoAddress,
-    /// The files of this flag cannot be used.
-    #[error("{0}: {1}")]
-    Files(&'static str, FilesError),
-    #[error("{0} (give --metrics-cert-dir)")]
-    Certificate(#[from] CertificateError),
 }

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use anyhow::anyhow;
 use axum::middleware::from_fn_with_state;
 use axum::response::Response;
 use axum::routing::get;
@@ -13,11 +14,10 @@ use kube::Client;
 use tokio::sync::{mpsc, oneshot};
 use tracing::{info, warn};
 
-use super::ServeError;
 use super::access::AccessGuard;
 use super::address::{BindAddress, listen, parse_address};
 use super::server::{Peer, serve_http};
-use super::tls::{CertificateError, Certificates, follow, issue};
+use super::tls::{Certificates, follow, issue};
 use crate::process::own_namespace;
 
 /// How long a scrape waits for the gauges to be updated.
@@ -54,7 +54,7 @@ pub(crate) fn serve(
     client: &Client,
     exposition: impl Fn() -> Response + Clone + Send + Sync + 'static,
     surveys: mpsc::Sender<SurveyRequest>,
-) -> Result<(), ServeError> {
+) -> anyhow::Result<()> {
     if args.cert_dir.is_some() && !args.secure {
         warn!("--metrics-cert-dir has no effect without --metrics-secure");
     }
@@ -84,11 +84,12 @@ pub(crate) fn serve(
 }
 
 /// A certificate for scrapers that do not verify it; its names are valid for those that do.
-fn own_certificate() -> Result<Certificates, CertificateError> {
+fn own_certificate() -> anyhow::Result<Certificates> {
     let service = format!("{SERVICE}.{}.svc", own_namespace());
     let names = ["localhost", "127.0.0.1", "::1", &service].map(String::from);
     let issued = issue(&names, Timestamp::now(), LIFETIME);
-    issued.map(|it| Certificates::new(Ok(it)))
+    let issued = issued.map_err(|error| anyhow!("{error} (give --metrics-cert-dir)"))?;
+    Ok(Certificates::new(Ok(issued)))
 }
 
 /// Waits for the loop to update the gauges. If it times out, the counters are served all the same.

@@ -9,14 +9,15 @@ mod warnings;
 
 use std::path::PathBuf;
 
+use anyhow::Context;
 use kube::Client;
 use tracing::info;
 
 use crate::engine::{Readers, Settings};
 use crate::process::own_namespace;
 use crate::serve::address::{BindAddress, listen, parse_address};
+use crate::serve::serve_http;
 use crate::serve::tls::{ManagedCertificate, client_authorities, follow};
-use crate::serve::{ServeError, serve_http};
 use surroundings::Surveyor;
 
 /// The validation webhook.
@@ -56,8 +57,10 @@ pub(crate) fn start(
     settings: Settings,
     readers: Readers,
     report: impl Fn(Option<String>) + Send + 'static,
-) -> Result<(), ServeError> {
-    let address = args.webhook_bind_address.0.ok_or(ServeError::NoAddress)?;
+) -> anyhow::Result<()> {
+    let address = args.webhook_bind_address.0;
+    let address = address
+        .context("--enable-webhook needs an address to listen on: give --webhook-bind-address")?;
     let certificates = if let Some(folder) = &args.webhook_cert_dir {
         follow(folder, "--webhook-cert-dir")?
     } else {

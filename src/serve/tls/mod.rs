@@ -6,7 +6,7 @@ mod files;
 mod managed;
 mod serving;
 
-pub(crate) use certificate::{CertificateError, certificates, end, issue};
-pub(crate) use files::{FilesError, client_authorities, follow};
+pub(crate) use certificate::{certificates, end, issue};
+pub(crate) use files::{client_authorities, follow};
 pub(crate) use managed::ManagedCertificate;
 pub(crate) use serving::Certificates;
