@@ -74,15 +74,12 @@ pub struct ConfigError(String);
 
 impl Default for Config {
     fn default() -> Self {
-        let label = (
-            "node.gardener.cloud/critical-component".to_owned(),
-            "true".to_owned(),
-        );
+        let [key, value] = ["node.gardener.cloud/critical-component", "true"].map(String::from);
         Self {
             critical_component_classes: vec![ClassConfig {
                 name: "gardener".into(),
                 selector: LabelSelector {
-                    match_labels: Some(BTreeMap::from([label])),
+                    match_labels: Some(BTreeMap::from([(key, value)])),
                     match_expressions: None,
                 },
                 namespaces: default_namespaces(),
