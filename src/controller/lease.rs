@@ -59,18 +59,6 @@ pub(super) struct Sight {
     pub clock_offset: Gauge,
 }
 
-impl Sight {
-    fn may_stand(&self) -> bool {
-        let has_synced = self.readiness.borrow().synced;
-        may_stand(has_synced, *self.seen.borrow(), Instant::now())
-    }
-
-    /// Whether this instance has synced once and then seen nothing for minutes.
-    fn is_lost(&self) -> bool {
-        self.readiness.borrow().synced && is_blind(*self.seen.borrow(), Instant::now())
-    }
-}
-
 impl Election {
     /// Joins the election under this identity, which no other instance may have.
     pub(super) fn new(
@@ -115,9 +103,10 @@ impl Election {
         loop {
             let asked = Instant::now();
             let had_synced = self.sight.readiness.borrow().synced;
-            let result = if self.sight.may_stand() {
+            let seen = *self.sight.seen.borrow();
+            let result = if may_stand(had_synced, seen, asked) {
                 self.try_hold().await
-            } else if self.sight.is_lost() {
+            } else if had_synced && is_blind(seen, asked) {
                 warn!("no watch has shown anything for minutes");
                 return Err(Loss::Blind);
             } else {
