@@ -50,17 +50,16 @@ impl Counter {
     /// Counts the effects of one engine step, and its duration. Rules that are gone are skipped: nothing would remove their
     /// series again.
     pub(super) fn count(&mut self, effects: &[Effect], took: Duration) {
-        let counts = || {
-            effects.iter().filter_map(|effect| match effect {
-                Effect::Count(count) => Some(count),
-                _ => None,
-            })
-        };
-        let is_evaluation = |count: &&Count| matches!(count, Count::Rule(_, RuleCount::Evaluated));
-        let evaluations = u32::try_from(counts().filter(is_evaluation).count()).unwrap_or(u32::MAX);
+        let evaluations = effects
+            .iter()
+            .filter(|effect| matches!(effect, Effect::Count(Count::Rule(_, RuleCount::Evaluated))));
+        let evaluations = u32::try_from(evaluations.count()).unwrap_or(u32::MAX);
         let each = took / evaluations.max(1);
         let now = Timestamp::now();
-        for count in counts() {
+        for effect in effects {
+            let Effect::Count(count) = effect else {
+                continue;
+            };
             let metrics = &self.metrics;
             match count {
                 Count::Rule(rule, count) => self.count_for(rule, count, each, now),
@@ -72,15 +71,12 @@ impl Counter {
     }
 
     fn count_for(&mut self, rule: &Arc<str>, count: &RuleCount, took: Duration, now: Timestamp) {
-        if matches!(count, RuleCount::Came) {
-            return self.know_rule(rule);
-        }
-        if !self.known.contains(rule) {
+        if !matches!(count, RuleCount::Came) && !self.known.contains(rule) {
             return;
         }
         let (metrics, name) = (&self.metrics, &**rule);
         match count {
-            RuleCount::Came => {}
+            RuleCount::Came => self.know_rule(rule),
             RuleCount::Went => {
                 metrics.forget_rule(rule);
                 self.known.remove(rule);
