@@ -196,28 +196,22 @@ fn patch(
 
 /// The Event for a notice; `number` counts the Events of this instance and makes the name unique.
 fn event(notice: Notice, at: Timestamp, number: u64, instance: &str) -> Event {
-    let Notice {
-        about,
-        related,
-        topic,
-        kind,
-        note,
-    } = notice;
+    let name = &notice.about.name;
     Event {
         metadata: ObjectMeta {
-            name: Some(format!("{}.{:x}{number:x}", about.name, at.as_nanosecond())),
+            name: Some(format!("{name}.{:x}{number:x}", at.as_nanosecond())),
             namespace: Some(NAMESPACE.into()),
             ..ObjectMeta::default()
         },
         event_time: Some(MicroTime(at)),
         reporting_controller: Some(REPORTING_CONTROLLER.into()),
         reporting_instance: Some(instance.into()),
-        action: Some(topic.action.into()),
-        reason: Some(topic.reason.into()),
-        regarding: Some(reference(about)),
-        related: related.map(reference),
-        note: Some(note),
-        type_: Some(kind.into()),
+        action: Some(notice.topic.action.into()),
+        reason: Some(notice.topic.reason.into()),
+        regarding: Some(reference(notice.about)),
+        related: notice.related.map(reference),
+        note: Some(notice.note),
+        type_: Some(notice.kind.into()),
         ..Event::default()
     }
 }
