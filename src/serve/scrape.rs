@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use anyhow::anyhow;
+use anyhow::{Context, anyhow};
 use axum::middleware::from_fn_with_state;
 use axum::response::Response;
 use axum::routing::get;
@@ -70,7 +70,7 @@ pub(crate) fn serve(
     let router = Router::new().route("/metrics", get(scrape));
     let (router, tls) = if args.secure {
         let certificates = match &args.cert_dir {
-            Some(folder) => follow(folder, "--metrics-cert-dir")?,
+            Some(folder) => follow(folder).context("--metrics-cert-dir")?,
             None => own_certificate()?,
         };
         let guard = from_fn_with_state(AccessGuard::new(client), AccessGuard::check);

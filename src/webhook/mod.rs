@@ -62,15 +62,15 @@ pub(crate) fn start(
     let address = address
         .context("--enable-webhook needs an address to listen on: give --webhook-bind-address")?;
     let certificates = if let Some(folder) = &args.webhook_cert_dir {
-        follow(folder, "--webhook-cert-dir")?
+        follow(folder).context("--webhook-cert-dir")?
     } else {
         let namespace = args.webhook_cert_namespace.clone();
         let namespace = namespace.unwrap_or_else(own_namespace);
         ManagedCertificate::follow(client, &namespace)
     };
     let clients = args.webhook_client_ca_file.as_deref();
-    let clients = clients.map(|file| client_authorities(file, "--webhook-client-ca-file"));
-    let clients = clients.transpose()?;
+    let clients = clients.map(client_authorities).transpose();
+    let clients = clients.context("--webhook-client-ca-file")?;
     let listener = listen(address, "the webhook", "--webhook-bind-address")?;
     info!(%address, "serving the webhook");
 

@@ -5,7 +5,6 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anyhow::{anyhow, bail};
 use tracing::{info, warn};
 
 use super::certificate::{CertificateError, ServingCertificate};
@@ -19,7 +18,7 @@ const POLL: Duration = Duration::from_secs(2);
 
 /// Why the files cannot be used.
 #[derive(Debug, thiserror::Error)]
-enum FilesError {
+pub(crate) enum FilesError {
     #[error("{0} is not there: put the certificate's Secret in this folder")]
     Missing(PathBuf),
     #[error("{0}{1}")]
@@ -48,10 +47,10 @@ fn load(folder: &Path) -> Result<ServingCertificate, FilesError> {
 /// rotated certificate from then on. If a new one cannot be used, the log says so and the old one stays.
 ///
 /// A missing file is no error, since the Secret may come later; a missing folder is.
-pub(crate) fn follow(folder: &Path, flag: &str) -> anyhow::Result<Certificates> {
+pub(crate) fn follow(folder: &Path) -> Result<Certificates, FilesError> {
     if !folder.is_dir() {
         let problem = " is not a folder: mount the Secret with tls.crt and tls.key there, or name another folder";
-        bail!("{flag}: {}", FilesError::unusable(folder, problem));
+        return Err(FilesError::unusable(folder, problem));
     }
     let certificates = Certificates::new(match load(folder) {
         Ok(certificate) => Ok(certificate),
@@ -59,7 +58,7 @@ pub(crate) fn follow(folder: &Path, flag: &str) -> anyhow::Result<Certificates> 
             warn!("no certificate yet: {error}");
             Err(error.to_string())
         }
-        Err(error) => bail!("{flag}: {error}"),
+        Err(error) => return Err(error),
     });
     tokio::spawn(poll(folder.to_owned(), certificates.clone()));
     Ok(certificates)
@@ -89,8 +88,8 @@ async fn poll(folder: PathBuf, certificates: Certificates) {
     }
 }
 
-pub(crate) fn client_authorities(path: &Path, flag: &str) -> anyhow::Result<ClientAuthorities> {
-    let unusable = |problem: String| anyhow!("{flag}: {}", FilesError::unusable(path, problem));
+pub(crate) fn client_authorities(path: &Path) -> Result<ClientAuthorities, FilesError> {
+    let unusable = |problem: String| FilesError::unusable(path, problem);
     let pem = fs::read(path).map_err(|error| unusable(format!(" cannot be read: {error}")))?;
     authorities(&pem).map_err(|error| unusable(format!(": {error}")))
 }
