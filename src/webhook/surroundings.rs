@@ -107,11 +107,6 @@ impl ListedNodes {
         nodes.sort_unstable_by(|a, b| a.name.cmp(&b.name));
         Self { nodes, selected }
     }
-
-    pub(super) fn condition_types(&self) -> impl Iterator<Item = &str> {
-        let conditions = self.nodes.iter().flat_map(|node| &node.conditions);
-        conditions.map(|condition| &*condition.kind)
-    }
 }
 
 pub(super) struct Surveyor {

@@ -27,7 +27,13 @@ pub(super) fn warnings(
         let passing_taints = surroundings.rules.passing.configured.clone();
         let (limits, now) = (surroundings.limits, surroundings.now);
         let would_gate = foresee(rule, &nodes.nodes, passing_taints, limits, now)?;
-        Some(format!("{would_gate}; {}", instead(spec)))
+        let instead = match spec.mode {
+            EnforcementMode::BootstrapOnly => {
+                "nodegate.existingNodes: Leave leaves such nodes alone"
+            }
+            EnforcementMode::Continuous => "a dry run tells more",
+        };
+        Some(format!("{would_gate}; {instead}"))
     }));
     let heartbeat = sent.and_then(|sent| sent.nodegate.as_ref()?.heartbeat_timeout);
     let mut found: Vec<Finding> = evicts(&rule.name, spec).into_iter().collect();
@@ -68,17 +74,10 @@ fn by_kind(found: &[Finding]) -> Vec<String> {
     warnings.collect()
 }
 
-/// What to do where the rule would gate nodes in use.
-fn instead(spec: &CompiledSpec) -> &'static str {
-    match spec.mode {
-        EnforcementMode::BootstrapOnly => "nodegate.existingNodes: Leave leaves such nodes alone",
-        EnforcementMode::Continuous => "a dry run tells more",
-    }
-}
-
 /// A condition that no node has.
 fn unheard_of(nodes: &ListedNodes, kind: &str, counts_as: &str) -> Option<String> {
-    if nodes.nodes.is_empty() || nodes.condition_types().any(|it| it == kind) {
+    let mut conditions = nodes.nodes.iter().flat_map(|node| &node.conditions);
+    if nodes.nodes.is_empty() || conditions.any(|it| *it.kind == *kind) {
         return None;
     }
     Some(format!(
