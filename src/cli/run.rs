@@ -186,7 +186,7 @@ async fn preview_files(args: &PreviewArgs) -> anyhow::Result<ExitCode> {
     let (at, before) = (read.at, rows(&read));
     let rules = written.iter();
     let rules = rules.map(|it| it.applied(read.rule(&it.name), at));
-    let rules = rules.collect::<Result<_, _>>().map_err(CliError::Input)?;
+    let rules = rules.collect();
     let answers = written.iter().map(async |it| {
         let there = read.rule(&it.name);
         let version = there.and_then(|rule| rule.metadata.resource_version.as_deref());

@@ -1,5 +1,8 @@
 //! Parses rules from files, and explains what is not a rule.
 
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use kube::api::ObjectMeta;
 use serde_json::{Value, json};
 
 use crate::api::names::{FINALIZER, GROUP, KIND};
@@ -86,33 +89,27 @@ impl Written {
 
     /// The rule as it would be in the cluster at this time, replacing the existing rule of this name. A dry run is shown as it
     /// would be in force.
-    pub(crate) fn applied(
-        &self,
-        there: Option<&RuleObject>,
-        at: jiff::Timestamp,
-    ) -> Result<RuleObject, String> {
-        let known = there.map(|there| &there.metadata);
-        let uid = known.and_then(|meta| meta.uid.clone());
-        let created = known.and_then(|meta| Some(meta.creation_timestamp.as_ref()?.0));
-        let created = created.unwrap_or_else(|| whole_second(at));
-        let generation = known.and_then(|meta| meta.generation).unwrap_or_default() + 1;
-        let mut spec = self.object.get("spec").cloned().unwrap_or(Value::Null);
+    pub(crate) fn applied(&self, there: Option<&RuleObject>, at: Timestamp) -> RuleObject {
+        let known = there.map(|it| it.metadata.clone()).unwrap_or_default();
+        let uid = || format!("preview-of-{}", self.name);
+        let created = || Time(whole_second(at));
+        let metadata = ObjectMeta {
+            name: Some(self.name.clone()),
+            uid: Some(known.uid.unwrap_or_else(uid)),
+            generation: Some(known.generation.unwrap_or_default() + 1),
+            creation_timestamp: Some(known.creation_timestamp.unwrap_or_else(created)),
+            // The controller adds the finalizer at once.
+            finalizers: Some(vec![FINALIZER.to_owned()]),
+            ..ObjectMeta::default()
+        };
+        let mut spec = self.object["spec"].clone();
         if self.is_shown_in_force(there) {
             spec["dryRun"] = json!(false);
         }
-        let object = json!({
-            "metadata": {
-                "name": self.name,
-                "uid": uid.unwrap_or_else(|| format!("preview-of-{}", self.name)),
-                "generation": generation,
-                "creationTimestamp": created.to_string(),
-                // The controller adds the finalizer at once.
-                "finalizers": [FINALIZER],
-            },
-            "spec": spec,
-            "status": there.map(|there| &there.status),
-        });
-        serde_json::from_value(object).map_err(|error| format!("rule {}: {error}", self.name))
+        RuleObject {
+            status: there.map(|it| it.status.clone()).unwrap_or_default(),
+            ..RuleObject::new(metadata, Some(spec), None)
+        }
     }
 }
 

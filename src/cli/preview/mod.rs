@@ -429,7 +429,7 @@ mod tests {
             object: rule.clone().json().clone(),
         };
         let there = there.map(RuleBuilder::object);
-        let applied = written.applied(there.as_ref(), at(60)).unwrap();
+        let applied = written.applied(there.as_ref(), at(60));
         let mut after = scene().object(applied).read(at(60));
         after.rules.clone_from(&before.rules);
         let preview = preview(&rows(&before), &after, &[written], &[Ok(None)]);
