@@ -218,7 +218,7 @@ async fn wait(timeout: crate::api::Duration, common: &CommonArgs) -> anyhow::Res
     loop {
         let problem = live.problem();
         let read = live.at(Timestamp::now());
-        let mut status = status(read);
+        let status = status(read);
         let Some(mut awaited) = status.awaited() else {
             return say(&status, common, read.at);
         };
@@ -227,8 +227,8 @@ async fn wait(timeout: crate::api::Duration, common: &CommonArgs) -> anyhow::Res
         }
         if Instant::now() >= end {
             eprintln!("time is up after {timeout}: {}", printable(awaited));
-            status.is_too_late = true;
-            return say(&status, common, read.at);
+            say(&status, common, read.at)?;
+            return Ok(ExitCode::from(FOUND));
         }
         if told.as_ref() != Some(&awaited) {
             eprintln!("waiting: {}", printable(&awaited));

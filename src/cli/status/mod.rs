@@ -37,9 +37,6 @@ pub(super) struct ClusterStatus {
     pub stray_taints: Vec<StrayTaint>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
-    /// Whether `--wait` timed out.
-    #[serde(skip)]
-    pub is_too_late: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -157,7 +154,6 @@ pub(super) fn status(snapshot: &Snapshot) -> ClusterStatus {
         held: held(&all),
         stray_taints: stray_taints(snapshot),
         notes: snapshot.notes(),
-        is_too_late: false,
     }
 }
 

@@ -60,10 +60,6 @@ impl Render for ClusterStatus {
         }
         blocks
     }
-
-    fn is_no(&self) -> bool {
-        self.is_too_late
-    }
 }
 
 fn leader(status: &ClusterStatus, page: &Page) -> Line {
