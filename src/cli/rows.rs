@@ -344,11 +344,8 @@ impl RuleOnNode {
     /// A rule that is being deleted, and whose taint is still on the node: its conditions no longer count.
     fn of_deleted(node: &Node, rule: &Rule, reach: &Reach, snapshot: &Snapshot) -> Self {
         let spec = rule.spec.as_ref().ok();
-        let mut written = snapshot.rules.iter().map(|it| &it.metadata);
-        let since = written.find_map(|meta| {
-            let is_it = meta.uid.as_deref() == Some(&rule.uid);
-            meta.deletion_timestamp.as_ref().filter(|_| is_it)
-        });
+        let cached = snapshot.view.cached_rules().get(&rule.name);
+        let since = cached.and_then(|it| it.object.metadata.deletion_timestamp.as_ref());
         let since = since.map_or_else(String::new, |since| format!(" since {}", clock(since.0)));
         let stays = snapshot.stuck(&rule.name, &node.name);
         let stays = stays.unwrap_or("its taint stays until a controller removes it".into());

@@ -30,7 +30,7 @@ use super::snapshot::{CHECKED, Wanted, last_seen, node_of};
 use super::status::status;
 use super::suggest::suggest;
 use crate::cluster::ResourceKind;
-use crate::object::ObjectKey;
+use crate::object::{ObjectKey, RuleObject};
 use crate::selector::Filter;
 use crate::text::{printable, printable_lines};
 use access::{configured, opened, page, read, source, write};
@@ -181,18 +181,20 @@ async fn preview_files(args: &PreviewArgs) -> anyhow::Result<ExitCode> {
     let files = args.files.iter().chain(&args.filename);
     let files = files.map(|path| file(path));
     let files: Vec<(String, String)> = files.collect::<Result<_, _>>()?;
-    let written = preview::rules(&files).map_err(CliError::Input)?;
+    let mut written = preview::rules(&files).map_err(CliError::Input)?;
     let (source, read) = opened(&args.common.access, &Wanted::default()).await?;
+    for rule in &mut written {
+        let there = read.view.cached_rules().get(&*rule.name);
+        rule.there = there.map(|it| RuleObject::clone(&it.object));
+    }
     let (at, before) = (read.at, rows(&read));
-    let rules = written.iter();
-    let rules = rules.map(|it| it.applied(read.rule(&it.name), at));
-    let rules = rules.collect();
     let answers = written.iter().map(async |it| {
-        let there = read.rule(&it.name);
+        let there = it.there.as_ref();
         let version = there.and_then(|rule| rule.metadata.resource_version.as_deref());
         source.dry_run(&it.object, version).await
     });
     let answers = join_all(answers).await;
+    let rules = written.iter().map(|it| it.applied(at)).collect();
     let after = with_rules(&source, read, rules).await?;
     let preview = preview::preview(&before, &after, &written, &answers);
     say(&preview, &args.common, at)

@@ -76,7 +76,6 @@ impl Scene {
         view.prepare();
         Snapshot {
             at,
-            rules: self.rules,
             view,
             listed: Vec::new(),
             unlisted: Vec::new(),

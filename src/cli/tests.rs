@@ -153,7 +153,7 @@ fn previewed(source: &ObjectSource) -> preview::Preview {
     let written = preview::rules(&[file]).unwrap();
     let read = read(source, &Wanted::default());
     let before = rows(&read);
-    let rules = written.iter().map(|it| it.applied(None, at(NOW)));
+    let rules = written.iter().map(|it| it.applied(at(NOW)));
     let after = with_rules(source, read, rules.collect()).now_or_never();
     preview::preview(&before, &after.unwrap().unwrap(), &written, &[Ok(None)])
 }

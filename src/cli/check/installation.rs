@@ -80,7 +80,8 @@ pub(crate) async fn installation(source: &ObjectSource, snapshot: &Snapshot) -> 
     let binding = binding.map(|it| it.is_some());
     let leader = known(ResourceKind::Leases).map(|()| snapshot.leader.as_ref());
     let instances = &snapshot.controllers;
-    let rules = known(ResourceKind::Rules).map(|()| &*snapshot.rules);
+    let rules = snapshot.view.cached_rules().values().map(|it| &*it.object);
+    let rules = known(ResourceKind::Rules).map(|()| rules.collect());
     let verdicts = [
         (Check::API_SERVER, api_server(version)),
         (Check::CLOCK, clock(served_at, now)),
@@ -399,13 +400,13 @@ fn controller(
     }
 }
 
-fn deletions(rules: Result<&[RuleObject], String>, now: Timestamp) -> PartState {
-    let deleted = rules?.iter().filter_map(|rule| {
+fn deletions(rules: Result<Vec<&RuleObject>, String>, now: Timestamp) -> PartState {
+    let deleted = rules?.into_iter().filter_map(|rule| {
         let since = rule.metadata.deletion_timestamp.as_ref()?.0;
         Some((rule.metadata.name.as_deref()?, since))
     });
-    let mut stuck = deleted.filter(|(_, since)| now.duration_since(*since) > GOING);
-    let Some((name, since)) = stuck.next() else {
+    let stuck = deleted.filter(|(_, since)| now.duration_since(*since) > GOING);
+    let Some((name, since)) = stuck.min() else {
         return ok("no rule is stuck while it is deleted");
     };
     let message = format!(

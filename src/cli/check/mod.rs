@@ -69,7 +69,7 @@ pub(super) fn check(installation: Vec<Finding>, snapshot: &Snapshot) -> Checkup 
     let unknown = (!unknown.is_empty()).then(|| format!("unknown: {}", unknown.join(", ")));
     let unread: Vec<String> = unknown.into_iter().chain(snapshot.unread()).collect();
     Checkup {
-        rules: snapshot.rules.len(),
+        rules: snapshot.view.cached_rules().len(),
         daemon_sets: snapshot.manifests.daemon_sets.len(),
         findings: installation.into_iter().chain(found).collect(),
         notes: snapshot.gaps.iter().map(ToString::to_string).collect(),

@@ -8,10 +8,12 @@ use serde_json::{Value, json};
 use crate::api::names::{FINALIZER, GROUP, KIND};
 use crate::object::{RuleObject, whole_second};
 
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone)]
 pub(crate) struct Written {
     pub name: String,
     pub object: Value,
+    /// The rule of this name in the cluster, which it replaces.
+    pub there: Option<RuleObject>,
 }
 
 /// The rules in these files, each with its name and text.
@@ -75,21 +77,26 @@ fn rule(object: Value, place: &str) -> Result<Written, String> {
     let name = object["metadata"]["name"].as_str().unwrap_or_default();
     match name.to_owned() {
         name if name.is_empty() => Err(format!("{place}: the rule has no metadata.name")),
-        name => Ok(Written { name, object }),
+        name => Ok(Written {
+            name,
+            object,
+            there: None,
+        }),
     }
 }
 
 impl Written {
     /// Whether the rule is previewed as if it were in force although it is a dry run. One that makes a rule in force a dry run is
     /// not: nothing happens on any node.
-    pub(crate) fn is_shown_in_force(&self, there: Option<&RuleObject>) -> bool {
+    pub(crate) fn is_shown_in_force(&self) -> bool {
+        let there = self.there.as_ref();
         let was_dry = there.is_none_or(|it| it.spec.as_ref().is_ok_and(|spec| spec.dry_run));
         was_dry && self.object["spec"]["dryRun"] == Value::Bool(true)
     }
 
-    /// The rule as it would be in the cluster at this time, replacing the existing rule of this name. A dry run is shown as it
-    /// would be in force.
-    pub(crate) fn applied(&self, there: Option<&RuleObject>, at: Timestamp) -> RuleObject {
+    /// The rule as it would be in the cluster at this time. A dry run is shown as it would be in force.
+    pub(crate) fn applied(&self, at: Timestamp) -> RuleObject {
+        let there = self.there.as_ref();
         let known = there.map(|it| it.metadata.clone()).unwrap_or_default();
         let uid = || format!("preview-of-{}", self.name);
         let created = || Time(whole_second(at));
@@ -103,7 +110,7 @@ impl Written {
             ..ObjectMeta::default()
         };
         let mut spec = self.object["spec"].clone();
-        if self.is_shown_in_force(there) {
+        if self.is_shown_in_force() {
             spec["dryRun"] = json!(false);
         }
         RuleObject {

@@ -145,7 +145,7 @@ fn of_rule(
     rows: &[RuleOnNode],
     held_before: &BTreeSet<Arc<str>>,
 ) -> RulePreview {
-    let (view, there) = (&after.view, after.rule(&written.name));
+    let (view, there) = (&after.view, written.there.as_ref());
     let rule = view.cached_rules().get(&*written.name);
     let rule = rule.map(|cached| &*cached.rule);
     let spec = rule.and_then(|rule| rule.spec.as_ref().ok());
@@ -165,7 +165,7 @@ fn of_rule(
     let mut preview = RulePreview {
         rule: written.name.clone(),
         is_edit: there.is_some(),
-        is_shown_in_force: written.is_shown_in_force(there),
+        is_shown_in_force: written.is_shown_in_force(),
         selected: own.len(),
         held_already: held_already.count(),
         lacks: lacking(gated.copied()),
@@ -427,11 +427,9 @@ mod tests {
         let written = Written {
             name: "r".into(),
             object: rule.clone().json().clone(),
+            there: there.map(RuleBuilder::object),
         };
-        let there = there.map(RuleBuilder::object);
-        let applied = written.applied(there.as_ref(), at(60));
-        let mut after = scene().object(applied).read(at(60));
-        after.rules.clone_from(&before.rules);
+        let after = scene().object(written.applied(at(60))).read(at(60));
         let preview = preview(&rows(&before), &after, &[written], &[Ok(None)]);
         let page = Page::plain(at(60));
         (preview.text(&page), preview.is_no())

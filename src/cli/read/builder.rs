@@ -57,8 +57,8 @@ pub(crate) async fn snapshot(
     let mut view = Forecast::new(classes, passing_taints, now(at));
     view.limit(limits.unwrap_or_default());
     view.listing(Watch::Rules);
-    for rule in &rules {
-        view.apply(Seen::Apply(Object::Rule(rule.clone().into())));
+    for rule in rules {
+        view.apply(Seen::Apply(Object::Rule(rule.into())));
     }
     view.apply(Seen::InitDone(Watch::Rules));
     let mut snapshot = Snapshot {
@@ -66,7 +66,6 @@ pub(crate) async fn snapshot(
         view,
         listed: Vec::new(),
         unlisted: Vec::new(),
-        rules,
         limits,
         leader,
         controllers,

@@ -8,7 +8,6 @@ use std::time::Duration;
 
 use futures::stream::{self, LocalBoxStream, StreamExt};
 use jiff::Timestamp;
-use kube::Resource;
 use kube::runtime::WatchStreamExt;
 use kube::runtime::watcher;
 use tokio::time::sleep;
@@ -20,7 +19,7 @@ use crate::cli::failure::CliError;
 use crate::cli::snapshot::{Depth, Leader, Snapshot, Wanted};
 use crate::cluster::{Events, ResourceKind, events, explain};
 use crate::condition::Watch;
-use crate::engine::io::{Effect, Object, Seen};
+use crate::engine::io::{Effect, Seen};
 use crate::selector::Filter;
 
 const LEASE_PAUSE: Duration = Duration::from_secs(10);
@@ -118,25 +117,17 @@ impl<'a> Live<'a> {
         if !matches!(seen, Seen::Init(..)) {
             self.problems.remove(&watch);
         }
-        let Snapshot { view, rules, .. } = &mut self.snapshot;
+        let view = &mut self.snapshot.view;
         view.go_on(now(Timestamp::now()));
-        match &seen {
-            // It only tells how far the watch has come.
-            Seen::Progress(..) => return,
-            Seen::Apply(Object::Rule(rule)) => {
-                rules.retain(|it| it.metadata.name != rule.meta().name);
-                rules.extend(rule.clone().read());
-            }
-            _ => {}
+        // It only tells how far the watch has come.
+        if matches!(seen, Seen::Progress(..)) {
+            return;
         }
         view.apply(seen);
         let orders = view.orders();
         if orders.is_empty() && watch != Watch::Rules {
             return;
         }
-        let known = view.cached_rules();
-        let is_known = |name: &String| known.contains_key(&**name);
-        rules.retain(|it| it.metadata.name.as_ref().is_some_and(is_known));
         for order in orders {
             match order {
                 Effect::Watch(watch, scope) => self.snapshot.unlisted.push((watch, scope)),

@@ -15,7 +15,7 @@ use crate::condition::{CriticalComponentClass, Watch};
 use crate::engine::{Forecast, says_all_suspended};
 use crate::finding::{Backing, Finding, summed_up};
 use crate::guard::Limits;
-use crate::object::{ObjectKey, RuleObject};
+use crate::object::ObjectKey;
 use crate::rule::Rule;
 use crate::selector::Filter;
 pub(super) use leader::{Leader, LeaderHealth};
@@ -33,8 +33,6 @@ pub struct Snapshot {
     pub(super) listed: Vec<(Watch, Filter)>,
     /// The lists that the rules do not need.
     pub(super) unlisted: Vec<(Watch, Filter)>,
-    /// The rules as written in the cluster, also where the view has others in their place.
-    pub(crate) rules: Vec<RuleObject>,
     /// The controller's limits, if found in its Deployment.
     pub(crate) limits: Option<Limits>,
     pub(crate) leader: Option<Leader>,
@@ -121,15 +119,11 @@ impl Snapshot {
     /// Prepares for plans. The Lease says that all rules are suspended, or the controller's flag does, which shows in the rules'
     /// statuses.
     pub(super) fn prepare(&mut self) {
+        let mut rules = self.view.cached_rules().values();
         let suspends_all = self.leader.as_ref().is_some_and(|it| it.suspends_all)
-            || (self.rules.iter()).any(|rule| says_all_suspended(&rule.status));
+            || rules.any(|cached| says_all_suspended(&cached.object.status));
         self.view.suspend_all(suspends_all);
         self.view.prepare();
-    }
-
-    pub(crate) fn rule(&self, name: &str) -> Option<&RuleObject> {
-        let mut rules = self.rules.iter();
-        rules.find(|it| it.metadata.name.as_deref() == Some(name))
     }
 
     /// Why the controller does not do to a node what a rule decides: it could not, according to the rule's status, which lists

@@ -155,12 +155,12 @@ fn a_rule_that_stays_in_its_deletion_is_told() {
         rule.metadata.deletion_timestamp = Some(
             k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(at(seconds)),
         );
-        deletions(Ok(&[rule]), at(0))
+        deletions(Ok(vec![&rule]), at(0))
     };
     judged([
         ("just now", deleted(-60), Fine),
         ("long ago", deleted(-600), Error),
-        ("no rules", deletions(Ok(&[]), at(0)), Fine),
+        ("no rules", deletions(Ok(Vec::new()), at(0)), Fine),
         ("no answer", deletions(no(), at(0)), Unknown),
     ]);
 }
