@@ -150,15 +150,12 @@ fn of_autoscaler(deployment: &Deployment, rule: &str, spec: &CompiledSpec) -> Op
     if !is_it || arguments.is_empty() || key.starts_with(KNOWN_TO_AUTOSCALER) {
         return None;
     }
-    let is_known = arguments.iter().any(|arg| {
-        let value = |flag: &str| arg.trim_start_matches('-').strip_prefix(flag);
-        let names = ["startup-taint=", "ignore-taint=", "status-taint="];
-        let prefixes = ["startup-taint-prefix=", "status-taint-prefix="];
-        names.iter().any(|flag| value(flag) == Some(key))
-            || prefixes
-                .iter()
-                .filter_map(|flag| value(flag))
-                .any(|prefix| key.starts_with(prefix))
+    let is_known = arguments.iter().any(|argument| {
+        match argument.trim_start_matches('-').split_once('=') {
+            Some(("startup-taint" | "ignore-taint" | "status-taint", value)) => value == key,
+            Some(("startup-taint-prefix" | "status-taint-prefix", value)) => key.starts_with(value),
+            _ => false,
+        }
     });
     (!is_known).then(|| {
         let what = format!(
