@@ -295,17 +295,14 @@ impl Render for Preview {
     const KIND: &'static str = "Preview";
 
     fn blocks(&self, page: &Page) -> Vec<Block> {
-        let rules = self.rules.iter().map(|rule| tree(rule).into());
-        let abandoned = "left held by a dry run";
-        let changes = [
+        let mut changes = vec![
             (&self.gates, Look::Bad, "gated", None),
             (&self.releases, Look::Good, "released", Some(RELEASED)),
-            (&self.abandons, Look::Bad, abandoned, None),
         ];
-        let changes = changes.into_iter();
-        let changes =
-            changes.filter(|(changes, _, word, _)| !changes.is_empty() || *word != abandoned);
-        let changes = changes.map(|(changes, look, word, why)| {
+        if !self.abandons.is_empty() {
+            changes.push((&self.abandons, Look::Bad, "left held by a dry run", None));
+        }
+        let changes = changes.into_iter().map(|(changes, look, word, why)| {
             let head = match changes.len() {
                 0 => Line::new().plain(format!("no node would be {word}")),
                 count => Line::new().with(look, counted(count, "node") + " would be " + word),
@@ -313,6 +310,7 @@ impl Render for Preview {
             let below = page.some(changes, |it| of_change(it, why));
             Branch::from(head).over(below).into()
         });
+        let rules = self.rules.iter().map(|rule| tree(rule).into());
         rules.chain(changes).chain(notes(&self.notes)).collect()
     }
 
