@@ -156,11 +156,7 @@ async fn explain(args: ExplainArgs) -> anyhow::Result<ExitCode> {
         }
         ResourceKind::Pods => match pod(&source, &own, name).await? {
             Some(pod) => {
-                let wanted = match node_of(&pod.unready.pod) {
-                    "" => Wanted::default(),
-                    node => Wanted::of_node(node),
-                };
-                let read = read(wanted).await?;
+                let read = read(Wanted::of_node(node_of(&pod.unready.pod))).await?;
                 Some(say(&explain_pod(&read, &pod), common, read.at))
             }
             None => None,

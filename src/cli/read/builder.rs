@@ -115,8 +115,12 @@ async fn fill(
         }
         snapshot.listed.extend(due.iter().cloned());
         let objects = due.iter().map(|(watch, scope)| {
-            let watch = *watch;
-            let filter = filter(watch, scope, wanted.node.as_deref());
+            let (watch, filter) = (*watch, scope.clone());
+            let filter = match (watch, &wanted.node) {
+                (Watch::Nodes | Watch::CsiNodes, Some(node)) => filter.is("metadata.name", node),
+                (Watch::Pods(_), Some(node)) => filter.is("spec.nodeName", node),
+                _ => filter,
+            };
             let objects = source.list(watch.resource(), &filter);
             // After its last object, each list yields one more item: its end or its error.
             let objects = stream::unfold(Some(objects), move |objects| async move {
@@ -176,16 +180,6 @@ fn is_needed(watch: Watch, view: &Forecast, depth: Depth) -> bool {
         Watch::DaemonSets(group) => !is_outline || group.class().is_none(),
         Watch::ResourceSlices(_) => true,
         Watch::NodeClaims | Watch::NodePools => decides && specs.any(|it| it.ours.repair.is_some()),
-    }
-}
-
-/// The objects of a list, of this node if one is named.
-fn filter(watch: Watch, scope: &Filter, node: Option<&str>) -> Filter {
-    let filter = scope.clone();
-    match (watch, node) {
-        (Watch::Nodes | Watch::CsiNodes, Some(node)) => filter.is("metadata.name", node),
-        (Watch::Pods(_), Some(node)) => filter.is("spec.nodeName", node),
-        _ => filter,
     }
 }
 

@@ -85,9 +85,10 @@ impl Wanted {
         }
     }
 
+    /// Only this node; all of them if the name is empty.
     pub(super) fn of_node(name: &str) -> Self {
         Self {
-            node: Some(name.into()),
+            node: Some(name.to_owned()).filter(|it| !it.is_empty()),
             ..Self::default()
         }
     }

@@ -135,6 +135,9 @@ pub(super) fn status(snapshot: &Snapshot) -> ClusterStatus {
     });
     let mut rules: Vec<RuleStatus> = rules.collect();
     rules.sort_by(|a, b| a.rule.cmp(&b.rule));
+    let mut held: Vec<&RuleOnNode> = all.iter().filter(|it| it.holds()).collect();
+    // Unknown times come last.
+    held.sort_by_key(|it| (it.since.is_none(), it.since, &it.node));
     let (leader, instances) = (snapshot.leader.as_ref(), &snapshot.controllers);
     let ready = instances.iter().filter(|it| it.ready);
     let images = instances.iter().map(|it| it.image.clone());
@@ -151,7 +154,7 @@ pub(super) fn status(snapshot: &Snapshot) -> ClusterStatus {
         leader_unknown: snapshot.gap(ResourceKind::Leases).map(Gap::refusal),
         nodes: NodeCounts::of(snapshot, &all),
         rules,
-        held: held(&all),
+        held: first_of_nodes(held),
         stray_taints: stray_taints(snapshot),
         notes: snapshot.notes(),
     }
@@ -308,14 +311,6 @@ impl NodeCounts {
             by_verdict,
         }
     }
-}
-
-fn held(all: &[RuleOnNode]) -> Vec<RuleOnNode> {
-    let held = all.iter().filter(|it| it.holds());
-    let mut held: Vec<&RuleOnNode> = held.collect();
-    // Unknown times come last.
-    held.sort_by_key(|it| (it.since.is_none(), it.since, &it.node));
-    first_of_nodes(held)
 }
 
 #[cfg(test)]
