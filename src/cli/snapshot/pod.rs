@@ -88,10 +88,6 @@ pub(crate) fn culprit(pod: &Pod) -> Option<Culprit<'_>> {
     })
 }
 
-fn text(text: Option<&String>) -> &str {
-    text.map_or("", String::as_str)
-}
-
 impl Culprit<'_> {
     fn state(&self) -> Option<&ContainerState> {
         self.status?.state.as_ref()
@@ -111,21 +107,18 @@ impl Culprit<'_> {
             times => format!(", restarted {times} times"),
         };
         let end = |end: &ContainerStateTerminated| {
-            format!(
-                "{} (exit code {})",
-                text(end.reason.as_ref()),
-                end.exit_code
-            )
+            let reason = end.reason.as_deref().unwrap_or_default();
+            format!("{reason} (exit code {})", end.exit_code)
         };
         if let Some(last) = self.last_end() {
             restarts = format!("{restarts}, last ended: {}", end(last));
         }
         let state = self.state();
         if let Some(waiting) = state.and_then(|it| it.waiting.as_ref()) {
-            let reason = text(waiting.reason.as_ref());
-            return match text(waiting.message.as_ref()) {
-                "" => format!("{what}: {reason}{restarts}"),
-                message => format!("{what}: {reason}: {message}{restarts}"),
+            let reason = waiting.reason.as_deref().unwrap_or_default();
+            return match waiting.message.as_deref() {
+                None | Some("") => format!("{what}: {reason}{restarts}"),
+                Some(message) => format!("{what}: {reason}: {message}{restarts}"),
             };
         }
         if let Some(ended) = state.and_then(|it| it.terminated.as_ref()) {
@@ -140,23 +133,19 @@ impl Culprit<'_> {
 
     pub(crate) fn waits_for(&self) -> Option<&str> {
         let waiting = self.state()?.waiting.as_ref()?;
-        Some(text(waiting.reason.as_ref()))
+        Some(waiting.reason.as_deref().unwrap_or_default())
     }
 
     /// Whether it has a log, because it runs or has run. What could not be started counts as ended, too.
     pub(crate) fn has_log(&self) -> bool {
-        let has_run = |end: &ContainerStateTerminated| {
-            !["StartError", "ContainerCannotRun"].contains(&text(end.reason.as_ref()))
-        };
         let Some(state) = self.state() else {
             return false;
         };
-        match (&state.terminated, self.last_end()) {
+        let end = state.terminated.as_ref().or(self.last_end());
+        match end.map(|end| end.reason.as_deref()) {
             _ if state.running.is_some() => true,
-            (Some(end), _) | (None, Some(end)) => has_run(end),
-            (None, None) => {
-                state.waiting.is_some() && self.status.is_some_and(|it| it.restart_count > 0)
-            }
+            Some(reason) => !matches!(reason, Some("StartError" | "ContainerCannotRun")),
+            None => state.waiting.is_some() && self.status.is_some_and(|it| it.restart_count > 0),
         }
     }
 }
