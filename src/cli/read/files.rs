@@ -7,7 +7,6 @@ use std::path::{Path, PathBuf};
 use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::{DaemonSet, Deployment};
 use k8s_openapi::api::core::v1::Node;
-use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -138,24 +137,19 @@ pub(crate) fn put(lists: &mut Lists, mut object: Value, place: &str) {
         let why = misplaced.join("; ");
         lists.unreadable.push((place.into(), why));
     }
+    // Why it has not the form that the API allows.
     let complaint = match kind {
-        ResourceKind::DaemonSets => complaint::<DaemonSet>(&object),
-        ResourceKind::Deployments => complaint::<Deployment>(&object),
-        ResourceKind::Nodes => complaint::<Node>(&object),
+        ResourceKind::DaemonSets => DaemonSet::deserialize(&object).err(),
+        ResourceKind::Deployments => Deployment::deserialize(&object).err(),
+        ResourceKind::Nodes => Node::deserialize(&object).err(),
         _ => None,
     };
     if let Some(why) = complaint {
-        lists.unreadable.push((place.into(), why));
+        lists.unreadable.push((place.into(), why.to_string()));
     } else {
         let all = lists.objects.entry(kind).or_default();
         all.push(object.to_string());
     }
-}
-
-/// Why an object has not the form that the API allows.
-fn complaint<T: DeserializeOwned>(object: &Value) -> Option<String> {
-    let error = serde_json::from_value::<T>(object.clone()).err();
-    error.map(|error| error.to_string())
 }
 
 /// The non-empty documents of a file, with their first lines.
