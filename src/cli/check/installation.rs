@@ -56,23 +56,19 @@ pub(crate) async fn installation(source: &ObjectSource, snapshot: &Snapshot) -> 
         return Vec::new();
     };
     let definition_name = format!("{PLURAL}.{GROUP}");
-    let webhook_with_endpoints = async {
-        let hook = cluster.found(WEBHOOK).await;
-        let ready = match hook.as_ref().ok().and_then(|it| service(it.as_ref()?)) {
-            Some((namespace, name)) => ready(cluster, namespace, name).await,
-            None => None,
-        };
-        (hook, ready)
-    };
-    let (version, denied, found, policies, policy, binding, (hook, ready)) = tokio::join!(
+    let (version, denied, found, policies, policy, binding, hook) = tokio::join!(
         version(cluster),
         denied(cluster),
         cluster.found(&definition_name),
         has_policies(cluster),
         cluster.found::<MutatingAdmissionPolicy>(BIRTH),
         cluster.found::<MutatingAdmissionPolicyBinding>(BIRTH),
-        webhook_with_endpoints,
+        cluster.found(WEBHOOK),
     );
+    let ready = match hook.as_ref().ok().and_then(|it| service(it.as_ref()?)) {
+        Some((namespace, name)) => ready(cluster, namespace, name).await,
+        None => None,
+    };
     let now = Timestamp::now();
     let (version, served_at) = version.map_or_else(|why| (Err(why), None), |it| (Ok(it.0), it.1));
     let known = |kind| snapshot.gap(kind).map_or(Ok(()), |it| Err(it.why.clone()));

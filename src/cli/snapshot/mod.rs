@@ -105,9 +105,8 @@ impl Wanted {
     pub(super) fn checkup() -> Self {
         Self {
             depth: Depth::Checkup,
-            instances: true,
             manifests: CHECKED,
-            ..Self::default()
+            ..Self::status()
         }
     }
 }
