@@ -160,54 +160,50 @@ fn word(source: &Source) -> &'static str {
 }
 
 fn causes(finding: &ConditionOutcome<'_>, node: &Node, snapshot: &Snapshot) -> Vec<Cause> {
-    let requirement = finding.requirement;
+    let kind = &finding.requirement.kind;
     // A reason that the rule does not accept has the causes of the condition itself.
     let detail = match finding.detail() {
         Some(Detail::ReasonNotAccepted { .. }) => finding.condition.as_ref().map(|it| &it.detail),
         detail => detail,
     };
-    let Some(detail) = detail else {
-        let kind = &requirement.kind;
-        let (message, say) = match requirement.source {
-            Source::Nobody => (
-                format!("nothing makes a condition {kind}"),
-                "check the spelling of the condition's type in the rule",
-            ),
-            _ => (
-                format!("nothing on this node has ever reported {kind}"),
-                "look for the pod that should report it",
-            ),
-        };
-        return vec![Cause::of_node(node, message, say)];
-    };
     let (message, say) = match detail {
-        Detail::DaemonSetPodMissing { daemon_sets } => {
+        None if finding.requirement.source == Source::Nobody => (
+            format!("nothing makes a condition {kind}"),
+            "check the spelling of the condition's type in the rule",
+        ),
+        None => (
+            format!("nothing on this node has ever reported {kind}"),
+            "look for the pod that should report it",
+        ),
+        Some(Detail::DaemonSetPodMissing { daemon_sets }) => {
             let missing = daemon_sets.iter();
             return missing.map(|key| no_pod(key, node, snapshot)).collect();
         }
-        Detail::PodNotReady { pods } => {
+        Some(Detail::PodNotReady { pods }) => {
             return pods.iter().map(|key| of_pod(key, snapshot)).collect();
         }
-        Detail::PodNotAvailable { pods } => {
+        Some(Detail::PodNotAvailable { pods }) => {
             let of = |it: &TooNew| Cause::of("pod", it.pod, it.progress(snapshot.at));
             return pods.iter().map(of).collect();
         }
-        Detail::PodOlderThanNode { pods } | Detail::PodOlderThanBoot { pods } => {
+        Some(Detail::PodOlderThanNode { pods } | Detail::PodOlderThanBoot { pods }) => {
             let since =
                 "its readiness has not been confirmed since then; that takes at most a minute";
             let pods = pods.iter();
             return pods.map(|key| Cause::of("pod", key, since)).collect();
         }
-        Detail::DaemonSetNotFound { daemon_set } => {
+        Some(Detail::DaemonSetNotFound { daemon_set }) => {
             let message = "there is no DaemonSet of this name";
             return vec![Cause::of("daemonset", daemon_set, message).then(
                 "create the DaemonSet, or name another one in a new rule",
                 format!("kubectl -n {} get daemonsets", daemon_set.namespace),
             )];
         }
-        Detail::CsiDriverMissing { drivers }
-        | Detail::CsiDriverOlderThanBoot { drivers }
-        | Detail::CsiDriverWithoutCount { drivers } => {
+        Some(
+            Detail::CsiDriverMissing { drivers }
+            | Detail::CsiDriverOlderThanBoot { drivers }
+            | Detail::CsiDriverWithoutCount { drivers },
+        ) => {
             let message = "the kubelet has not registered it on this node";
             let say = "see which drivers are registered, and read the log of the driver's pod on the node";
             let command = format!("kubectl describe csinode {}", node.name);
@@ -217,7 +213,7 @@ fn causes(finding: &ConditionOutcome<'_>, node: &Node, snapshot: &Snapshot) -> V
             });
             return causes.collect();
         }
-        Detail::CsiDriverUnhealthy { storage } => {
+        Some(Detail::CsiDriverUnhealthy { storage }) => {
             let message =
                 "the driver's pod on this node reports this of its storage to the kubelet";
             return vec![
@@ -227,13 +223,13 @@ fn causes(finding: &ConditionOutcome<'_>, node: &Node, snapshot: &Snapshot) -> V
                 ),
             ];
         }
-        Detail::ResourceNotAllocatable { resource } => (
+        Some(Detail::ResourceNotAllocatable { resource }) => (
             format!(
                 "the kubelet reports no {resource} to allocate: its device plugin has not registered it"
             ),
             "read the log of the device plugin's pod on the node",
         ),
-        Detail::BelowMinimum { count, .. } => {
+        Some(Detail::BelowMinimum { count, .. }) => {
             let (has_told, say) = match count.of {
                 Counted::Resource(_) => (
                     "the kubelet reports",
@@ -246,15 +242,15 @@ fn causes(finding: &ConditionOutcome<'_>, node: &Node, snapshot: &Snapshot) -> V
             };
             (format!("{has_told} {} {}", count.number, count.of), say)
         }
-        Detail::MinimumUnknown { label, .. } => (
+        Some(Detail::MinimumUnknown { label, .. }) => (
             format!("whatever sets label {label} has not set it to a number"),
             "look for the pod that should set the label",
         ),
-        Detail::HeartbeatMissed { .. } | Detail::WrittenBeforeReboot => (
+        Some(Detail::HeartbeatMissed { .. } | Detail::WrittenBeforeReboot) => (
             "its reporter on this node is silent".to_owned(),
             "look for the reporter's pod on the node",
         ),
-        Detail::Reported { .. } => (
+        Some(Detail::Reported { .. }) => (
             "its reporter on this node reports so".to_owned(),
             "read the log of the reporter's pod on the node",
         ),
