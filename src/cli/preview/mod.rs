@@ -13,7 +13,7 @@ use serde_json::Value;
 use super::page::{Block, Branch, Line, Look, Page, Render, notes};
 use super::rows::{Lacking, RuleOnNode, State, clock, first_of_nodes, gap, lacking, rows};
 use super::snapshot::Snapshot;
-use crate::api::misplaced;
+use crate::api::{NodeReadinessRuleSpec, misplaced};
 use crate::finding::Severity;
 use crate::rule::{CompiledSpec, Rejection, Rule};
 use crate::text::counted;
@@ -178,16 +178,19 @@ fn of_rule(
         preview.assess(rule, spec, after, &own);
     }
     let mut refusals = BTreeSet::from_iter(misplaced(new));
-    if let Ok(spec) = serde_json::from_value(new.clone()) {
-        let all = Rejection::all(&spec).into_iter();
-        let all = all.chain(Rejection::of_conditions(&spec));
+    let parsed = serde_json::from_value::<NodeReadinessRuleSpec>(new.clone()).ok();
+    if let Some(spec) = &parsed {
+        let all = Rejection::all(spec).into_iter();
+        let all = all.chain(Rejection::of_conditions(spec));
         refusals.extend(all.map(|it| it.to_string()));
     }
     let rejection = rule.and_then(|rule| rule.spec.as_ref().err());
     refusals.extend(rejection.map(ToString::to_string));
     if let Some(old) = old {
-        let new = canonical(new);
-        compare("spec", Some(&old), Some(&new), &mut preview.differences);
+        // Once it is parsed, it has the API server's defaults.
+        let parsed = parsed.and_then(|spec| serde_json::to_value(spec).ok());
+        let new = parsed.as_ref().unwrap_or(new);
+        compare("spec", Some(&old), Some(new), &mut preview.differences);
         preview.is_unchanged = preview.differences.is_empty();
         let changed = IMMUTABLE.into_iter();
         let changed = changed.filter(|it| upstream_part(&old[*it]) != upstream_part(&new[*it]));
@@ -202,13 +205,6 @@ fn of_rule(
         preview.warnings.push(warning);
     }
     preview
-}
-
-/// A spec with the API server's defaults, if it can be parsed.
-fn canonical(spec: &Value) -> Value {
-    let read = serde_json::from_value::<crate::api::NodeReadinessRuleSpec>(spec.clone());
-    let read = read.ok().and_then(|spec| serde_json::to_value(spec).ok());
-    read.unwrap_or_else(|| spec.clone())
 }
 
 /// A field without what is ours in its items, which can be changed.
