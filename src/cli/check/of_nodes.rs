@@ -90,33 +90,28 @@ fn of_pool(pool: &PoolManifest, rule: &str, spec: &CompiledSpec) -> Option<Findi
     }
     let object = format!("nodepool/{}", pool.name);
     if has(&pool.startup_taints) {
-        return (effect == TaintEffect::NoExecute).then(|| {
-            let what = format!(
-                "its startup taint {key}:{effect} evicts what runs on a new node before it is up, \
-                 including DaemonSets without a toleration"
-            );
-            let fix = "use effect NoSchedule, in the rule and in the NodePool";
-            Finding::new(Check::EVICTS, object, what, fix)
-        });
+        let what = format!(
+            "its startup taint {key}:{effect} evicts what runs on a new node before it is up, \
+             including DaemonSets without a toleration"
+        );
+        let fix = "use effect NoSchedule, in the rule and in the NodePool";
+        let evicts = Finding::new(Check::EVICTS, object, what, fix);
+        return (effect == TaintEffect::NoExecute).then_some(evicts);
     }
-    let (what, fix) = if has(&pool.taints) {
-        (
-            format!(
-                "the taint {key}:{effect} of rule '{rule}' is among its taints, which Karpenter takes to be permanent: it creates no nodes for pods \
-                     that do not tolerate it"
-            ),
-            "move it to spec.template.spec.startupTaints".to_owned(),
-        )
-    } else {
-        (
-            format!(
-                "its nodes come without the taint {key}:{effect} of rule '{rule}': pods may be scheduled before it is added"
-            ),
-            format!(
-                "spec.template.spec.startupTaints: [{{key: {key}, value: pending, effect: {effect}}}]"
-            ),
-        )
-    };
+    if has(&pool.taints) {
+        let what = format!(
+            "the taint {key}:{effect} of rule '{rule}' is among its taints, which Karpenter takes to be permanent: it creates \
+             no nodes for pods that do not tolerate it"
+        );
+        let fix = "move it to spec.template.spec.startupTaints";
+        return Some(Finding::new(Check::NODE_POOL, object, what, fix));
+    }
+    let what = format!(
+        "its nodes come without the taint {key}:{effect} of rule '{rule}': pods may be scheduled before it is added"
+    );
+    let fix = format!(
+        "spec.template.spec.startupTaints: [{{key: {key}, value: pending, effect: {effect}}}]"
+    );
     Some(Finding::new(Check::NODE_POOL, object, what, fix))
 }
 
