@@ -86,39 +86,37 @@ fn next(
     nodes: &[RuleOnNode],
 ) -> Option<NextStep> {
     let name = &rule.name;
-    let (say, command) = match status.state {
-        RuleState::Suspended => return Some(go_on(snapshot, name)),
-        RuleState::Deleting => return Some(clean_up(snapshot.leader.as_ref(), name)),
-        RuleState::Invalid if rule.pruned => (
+    Some(match status.state {
+        RuleState::Suspended => go_on(snapshot, name),
+        RuleState::Deleting => clean_up(snapshot.leader.as_ref(), name),
+        RuleState::Invalid if rule.pruned => NextStep::new(
             "apply Nodegate's definition again, and then the rule",
-            "kubectl apply --server-side --force-conflicts -k config/crd".to_owned(),
+            "kubectl apply --server-side --force-conflicts -k config/crd",
         ),
         // Most of its fields are immutable.
-        RuleState::Invalid => (
+        RuleState::Invalid => NextStep::new(
             "delete the rule, which releases its nodes, and create it again with that corrected",
             format!("kubectl delete nodereadinessrule {name}"),
         ),
-        RuleState::HeldBack => (
+        RuleState::HeldBack => NextStep::new(
             "fix the rule, or let it gate these nodes",
             format!(
                 "kubectl patch nodereadinessrule {name} --type=merge -p \
                  '{{\"spec\":{{\"nodegate\":{{\"disruption\":{{\"maxFirstGated\":\"100%\"}}}}}}}}'"
             ),
         ),
-        RuleState::NotTakenOn => (
-            "see whether a controller runs",
-            "kubectl nodegate status".to_owned(),
-        ),
+        RuleState::NotTakenOn => {
+            NextStep::new("see whether a controller runs", "kubectl nodegate status")
+        }
         RuleState::InForce | RuleState::DryRun | RuleState::Conflicted => match nodes.first() {
-            Some(first) => return Some(NextStep::see_node(&first.node)),
+            Some(first) => NextStep::see_node(&first.node),
             None if status.published.is_empty() => return None,
-            None => (
+            None => NextStep::new(
                 "see what else is wrong, and how to correct it",
-                "kubectl nodegate check".to_owned(),
+                "kubectl nodegate check",
             ),
         },
-    };
-    Some(NextStep::new(say, command))
+    })
 }
 
 impl Render for RuleExplanation {
