@@ -393,18 +393,27 @@ impl RuleOnNode {
     }
 }
 
+/// The kind of a condition's source, in one word, and the lists that are its evidence.
+pub(super) fn evidence(source: &Source) -> (&'static str, &'static [ResourceKind]) {
+    use ResourceKind::{CsiNodes, DaemonSets, Pods, ResourceSlices};
+    match source {
+        Source::Node => ("reporter", &[]),
+        Source::Class { .. } => ("criticalComponents", &[DaemonSets, Pods, CsiNodes]),
+        Source::CsiDriver(_) => ("csiNode", &[CsiNodes]),
+        Source::Resource(_) => ("allocatable", &[]),
+        Source::Component(Component::DaemonSet(_)) => ("daemonSet", &[DaemonSets, Pods]),
+        Source::Component(Component::AllDaemonSets) | Source::DaemonSetsScheduled => {
+            ("daemonSets", &[DaemonSets, Pods])
+        }
+        Source::Component(Component::Check(_)) => ("check", &[Pods]),
+        Source::Component(Component::Devices(_)) => ("resourceSlices", &[ResourceSlices]),
+        Source::Nobody => ("nobody", &[]),
+    }
+}
+
 /// The missing evidence for a condition, if any.
 pub(super) fn gap<'a>(source: &Source, snapshot: &'a Snapshot) -> Option<&'a Gap> {
-    use ResourceKind::{CsiNodes, DaemonSets, Pods, ResourceSlices};
-    let kinds: &[ResourceKind] = match source {
-        Source::Class { .. } => &[DaemonSets, Pods, CsiNodes],
-        Source::Component(Component::DaemonSet(_) | Component::AllDaemonSets)
-        | Source::DaemonSetsScheduled => &[DaemonSets, Pods],
-        Source::Component(Component::Check(_)) => &[Pods],
-        Source::Component(Component::Devices(_)) => &[ResourceSlices],
-        Source::CsiDriver(_) => &[CsiNodes],
-        Source::Resource(_) | Source::Node | Source::Nobody => &[],
-    };
+    let (_, kinds) = evidence(source);
     kinds.iter().find_map(|kind| snapshot.gap(*kind))
 }
 

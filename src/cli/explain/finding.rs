@@ -7,11 +7,11 @@ use serde::Serialize;
 
 use crate::api::ConditionStatus;
 use crate::cli::page::{Branch, Line, NextStep, Page};
-use crate::cli::rows::gap;
+use crate::cli::rows::{evidence, gap};
 use crate::cli::snapshot::{
     Snapshot, UnreadyPod, condition, culprit, last_seen, node_of, owner, phase, unready_since,
 };
-use crate::condition::{Component, Counted, Detail, Source, TooNew};
+use crate::condition::{Counted, Detail, Source, TooNew};
 use crate::object::{Node, ObjectKey};
 use crate::plan::ConditionOutcome;
 
@@ -85,7 +85,7 @@ impl ConditionOnNode {
                 _ => finding.why(),
             },
             since: finding.transition(),
-            source: word(&requirement.source),
+            source: evidence(&requirement.source).0,
             unknown: None,
             is_vacuous: matches!(
                 detail,
@@ -141,21 +141,6 @@ fn dated(line: Line, since: Option<Timestamp>, page: &Page) -> Line {
     match since {
         Some(since) => line.faint(format!(" ({})", page.age(since))),
         None => line,
-    }
-}
-
-/// The kind of a condition's source, in one word.
-fn word(source: &Source) -> &'static str {
-    match source {
-        Source::Node => "reporter",
-        Source::Class { .. } => "criticalComponents",
-        Source::CsiDriver(_) => "csiNode",
-        Source::Resource(_) => "allocatable",
-        Source::Component(Component::DaemonSet(_)) => "daemonSet",
-        Source::Component(Component::AllDaemonSets) | Source::DaemonSetsScheduled => "daemonSets",
-        Source::Component(Component::Check(_)) => "check",
-        Source::Component(Component::Devices(_)) => "resourceSlices",
-        Source::Nobody => "nobody",
     }
 }
 
