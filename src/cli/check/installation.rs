@@ -311,11 +311,9 @@ fn webhook(
     };
     let webhook = configuration.webhooks.iter().flatten().next();
     let bundle = webhook.and_then(|it| it.client_config.ca_bundle.as_ref());
-    let policy = webhook.and_then(|it| it.failure_policy.as_deref());
-    let refused = if policy == Some("Ignore") {
-        "rules are accepted without a check"
-    } else {
-        "no rule can be created or changed"
+    let refused = match webhook.and_then(|it| it.failure_policy.as_deref()) {
+        Some("Ignore") => "rules are accepted without a check",
+        _ => "no rule can be created or changed",
     };
     let service = service(&configuration);
     let look = service.map_or_else(String::new, |(namespace, _)| {

@@ -209,18 +209,17 @@ fn obstacles(node: &Node, rules: &RuleSet) -> Vec<Cause> {
         let object = format!("taint/{key}:{effect}");
         match stray.iter().find(|(it, _)| *it == taint) {
             Some((_, why)) => {
-                let (say, command) = match why {
-                    WhyStray::DryRun(rule) | WhyStray::Rejected(rule) => (
+                let cause = Cause::new(object, format!("no rule removes this taint: {why}"));
+                Some(match why {
+                    WhyStray::DryRun(rule) | WhyStray::Rejected(rule) => cause.then(
                         "see what the rule would do",
                         format!("kubectl nodegate explain rule/{rule}"),
                     ),
-                    _ => (
+                    _ => cause.then(
                         "correct what gives nodes this taint, and remove it",
                         format!("kubectl taint node {} {key}:{effect}-", node.name),
                     ),
-                };
-                let message = format!("no rule removes this taint: {why}");
-                Some(Cause::new(object, message).then(say, command))
+                })
             }
             None if is_managed(taint) => None,
             None if key == CORDONED => {
