@@ -15,7 +15,6 @@ pub(super) enum Completion {
         kind: ResourceKind,
         /// The text up to and including the slash; empty for a name that is a word of its own.
         before: String,
-        namespace: Option<String>,
     },
 }
 
@@ -46,11 +45,7 @@ pub(super) fn next(root: &Command, words: &[String]) -> Completion {
         None => (before, String::new()),
     };
     if let Some(kind) = explained_kind(word).filter(|_| explains) {
-        return Completion::Name {
-            kind,
-            before,
-            namespace: value_of(words, &["-n", "--namespace"]),
-        };
+        return Completion::Name { kind, before };
     }
     let kinds = EXPLAINED.iter().filter(|_| explains);
     let kinds = kinds.filter_map(|(_, names)| Some(format!("{}/", names.split(' ').next()?)));
@@ -119,11 +114,10 @@ mod tests {
                     all.sort();
                     all.join(" ")
                 }
-                Completion::Name {
-                    kind,
-                    before,
-                    namespace,
-                } => format!("{before}* of {} {namespace:?}", kind.name()),
+                Completion::Name { kind, before } => {
+                    let namespace = value_of(&words, &["-n", "--namespace"]);
+                    format!("{before}* of {} {namespace:?}", kind.name())
+                }
             }
         };
         for (line, expected) in [

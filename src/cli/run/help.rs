@@ -37,13 +37,10 @@ pub(super) async fn complete(words: &[String], for_kubectl: bool) -> anyhow::Res
 async fn candidates(words: &[String]) -> Vec<String> {
     let mut all = match next(&Plugin::command(), words) {
         Completion::Words(words) => words,
-        Completion::Name {
-            kind,
-            before,
-            namespace,
-        } => {
+        Completion::Name { kind, before } => {
             let kubeconfig = value_of(words, &["--kubeconfig"]);
             let context = value_of(words, &["--context"]);
+            let namespace = value_of(words, &["-n", "--namespace"]);
             let names = async {
                 let kubeconfig = kubeconfig.as_deref().map(Path::new);
                 let source = connect(kubeconfig, context.as_deref(), None).await.ok()?;
