@@ -148,10 +148,8 @@ impl Forecast {
         self.cache.stores.unreadable.left_alone(name)
     }
 
-    /// One message for each unreadable object.
-    pub(crate) fn unreadable(&mut self) -> Vec<String> {
-        let broken = self.cache.stores.unreadable.tell();
-        broken.iter().map(ToString::to_string).collect()
+    pub(crate) fn unreadable(&mut self) -> Vec<Broken> {
+        self.cache.stores.unreadable.tell()
     }
 
     pub(crate) fn rules(&self) -> &RuleSet {
@@ -344,7 +342,7 @@ mod tests {
         list(&mut view, Watch::Nodes, Some(odd));
         let why =
             r#"Node n cannot be parsed: status: invalid type: string "up", expected struct Status"#;
-        assert_eq!(view.unreadable(), [why]);
+        assert_eq!(view.unreadable()[0].to_string(), why);
         let left_alone = view.left_alone("n").map(ToString::to_string);
         assert_eq!(left_alone.as_deref(), Some(why));
     }

@@ -43,19 +43,14 @@ impl Checkup {
 
 /// Runs every check. `installation` has the parts of the installation; files and dumps have none.
 pub(super) fn check(installation: Vec<Finding>, snapshot: &Snapshot) -> Checkup {
-    let unreadable = |object: &str, why: &str| {
+    let places = snapshot.manifests.unreadable.iter().cloned();
+    let broken = snapshot.unreadable.iter();
+    let broken = broken.map(|it| (it.object(), it.why.to_string()));
+    let unreadable = places.chain(broken).map(|(object, why)| {
         let fix = "correct it, and run check again";
         Finding::new(Check::UNREADABLE, object, why, fix)
-    };
-    let sentences = snapshot.unreadable.iter().map(|sentence| {
-        let parts = sentence.split_once(" cannot be parsed: ");
-        let (object, why) = parts.unwrap_or(("object", sentence));
-        unreadable(object, why)
     });
-    let places = snapshot.manifests.unreadable.iter();
-    let mut found: Vec<Finding> = places
-        .map(|(place, why)| unreadable(place, why))
-        .chain(sentences)
+    let mut found: Vec<Finding> = unreadable
         .chain(of_rules::findings(snapshot))
         .chain(of_daemon_sets::findings(snapshot))
         .chain(deadlocks::findings(snapshot))

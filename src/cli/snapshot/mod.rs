@@ -12,7 +12,7 @@ use jiff::Timestamp;
 
 use crate::cluster::{Gap, ResourceKind};
 use crate::condition::{CriticalComponentClass, Watch};
-use crate::engine::{Forecast, says_all_suspended};
+use crate::engine::{Broken, Forecast, says_all_suspended};
 use crate::finding::{Backing, Finding, summed_up};
 use crate::guard::Limits;
 use crate::object::ObjectKey;
@@ -43,8 +43,7 @@ pub struct Snapshot {
     pub(crate) kept_out: BTreeMap<Arc<str>, Finding>,
     /// The lists that could not be read, at all or to their end.
     pub(crate) gaps: Vec<Gap>,
-    /// Objects that cannot be parsed, as sentences.
-    pub(crate) unreadable: Vec<String>,
+    pub(crate) unreadable: Vec<Broken>,
 }
 
 /// What a command wants read besides the rules, the Lease and the configuration. Every part costs requests.
@@ -168,7 +167,7 @@ impl Snapshot {
     /// Remarks on missing information that every answer adds.
     pub(crate) fn notes(&self) -> Vec<String> {
         let mut notes: Vec<String> = self.gaps.iter().map(ToString::to_string).collect();
-        notes.extend(self.unreadable.iter().cloned());
+        notes.extend(self.unreadable.iter().map(ToString::to_string));
         notes
     }
 }

@@ -21,15 +21,20 @@ pub(crate) struct Broken {
     pub why: Unreadable,
 }
 
-impl fmt::Display for Broken {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl Broken {
+    pub(crate) fn object(&self) -> String {
         let kind = self.watch.kind();
         match (&*self.key.namespace, &*self.key.name) {
-            (_, "") => write!(f, "a {kind} without a name")?,
-            ("", name) => write!(f, "{kind} {name}")?,
-            _ => write!(f, "{kind} {}", self.key)?,
+            (_, "") => format!("a {kind} without a name"),
+            ("", name) => format!("{kind} {name}"),
+            _ => format!("{kind} {}", self.key),
         }
-        write!(f, " cannot be parsed: {}", self.why)
+    }
+}
+
+impl fmt::Display for Broken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} cannot be parsed: {}", self.object(), self.why)
     }
 }
 
