@@ -27,7 +27,7 @@ use crate::api::names::{
     CONFIG_MAP, FINALIZER, GROUP, LEASE, MANAGED_BY, NAMESPACE, PLURAL, VERSION,
 };
 use crate::cli::read::ObjectSource;
-use crate::cli::snapshot::{Controller, Leader, LeaderHealth, Snapshot};
+use crate::cli::snapshot::{Controller, Leader, Snapshot};
 use crate::cluster::{Cluster, ResourceKind};
 use crate::finding::{Check, Finding, Severity};
 use crate::object::RuleObject;
@@ -379,18 +379,14 @@ fn controller(
     });
     let leads = format!("{} leads{}", leader.pod(), images.collect::<String>());
     let look = look(&leader.namespace);
-    match leader.health(now) {
-        LeaderHealth::Alive if leader.suspends_all => {
-            warning(format!("{leads}, and all rules are suspended"), "")
-        }
-        LeaderHealth::Alive if !is_nodegate(&leader.holder) => {
+    match leader.idle(now) {
+        Some(why) => failed(why, look),
+        None if leader.suspends_all => warning(format!("{leads}, and all rules are suspended"), ""),
+        None if !is_nodegate(&leader.holder) => {
             let why = "which is not Nodegate: Nodegate waits until that one stops";
             warning(format!("{leads}, {why}"), look)
         }
-        LeaderHealth::Alive => ok(leads),
-        LeaderHealth::Nobody | LeaderHealth::Silent => {
-            failed(leader.idle(now).unwrap_or_default(), look)
-        }
+        None => ok(leads),
     }
 }
 
