@@ -6,7 +6,6 @@ use std::path::Path;
 use crate::cluster::{Gap, ResourceKind, client};
 use crate::config;
 
-/// Why a command failed.
 #[derive(Debug, thiserror::Error)]
 pub enum CliError {
     #[error(transparent)]

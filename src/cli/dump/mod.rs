@@ -21,6 +21,7 @@ use super::snapshot::Snapshot;
 use crate::api::names::{CONFIG_MAP, LEASE, NAMESPACE};
 use crate::cluster::{Gap, ResourceKind};
 use crate::condition::Watch;
+use crate::object::ObjectKey;
 use crate::selector::Filter;
 use fields::{kept, redact};
 
@@ -114,18 +115,15 @@ async fn read(
 ) -> Result<Vec<String>, Gap> {
     let classes = snapshot.classes().iter();
     let prefixes: Vec<&str> = classes.map(|it| &*it.csi_annotation_prefix).collect();
-    let mut all: BTreeMap<(String, String), String> = BTreeMap::new();
+    let mut all: BTreeMap<ObjectKey, String> = BTreeMap::new();
     for filter in filters(kind, snapshot) {
         let mut objects = source.list(kind, &filter);
         while let Some(json) = objects.try_next().await? {
             let Ok(object) = serde_json::from_str::<Value>(&json) else {
                 continue;
             };
-            let text = |field: &str| {
-                let text = object["metadata"][field].as_str();
-                text.unwrap_or_default().to_owned()
-            };
-            let key = (text("namespace"), text("name"));
+            let text = |field: &str| object["metadata"][field].as_str().unwrap_or_default();
+            let key = ObjectKey::new(text("namespace"), text("name"));
             let mut kept = kept(kind, object, &prefixes);
             if redacts {
                 redact(&mut kept);
