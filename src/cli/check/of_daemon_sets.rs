@@ -38,16 +38,13 @@ fn labels_apart(snapshot: &Snapshot, agent: &Agent) -> Vec<Finding> {
     for class in snapshot.classes() {
         let on_itself = class.selector.matches(&agent.labels);
         let on_template = class.selector.matches(&agent.daemon_set.template_labels);
-        if on_itself == on_template {
-            continue;
-        }
-        let (there, missing) = if on_itself {
-            (
+        let (there, missing) = match (on_itself, on_template) {
+            (true, false) => (
                 "its metadata",
                 "its pod template (spec.template.metadata.labels)",
-            )
-        } else {
-            ("its pod template", "its metadata (metadata.labels)")
+            ),
+            (false, true) => ("its pod template", "its metadata (metadata.labels)"),
+            _ => continue,
         };
         let what = format!(
             "the label of class '{}' ({}) is on {there} and not on {missing}: it is not waited for",

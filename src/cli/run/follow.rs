@@ -80,11 +80,10 @@ fn changes(held: &mut BTreeMap<Pair, RuleOnNode>, read: &Snapshot) -> String {
         let what = if is_there { "released" } else { "gone" };
         format!("{at} {node} {what} {rule}")
     });
-    let is_news = |pair: &Pair, it: &RuleOnNode| {
-        let before = held.get(pair);
+    let news = now.iter().filter(|(pair, it)| {
+        let before = held.get(*pair);
         before.is_none_or(|before| it.holds() && before.why != it.why)
-    };
-    let news = now.iter().filter(|(pair, it)| is_news(pair, it));
+    });
     let news = news.map(|((node, rule), it)| format!("{at} {node} held {rule} {}", it.why));
     let lines = gone.chain(news).map(|line| printable(line) + "\n");
     let lines: String = lines.collect();
