@@ -13,55 +13,11 @@ use super::placement::{Placement, placement, tolerates};
 use super::pods::{PodEvidence, assess_pod, not_ready};
 use crate::object::{DaemonSet, Kept, ObjectKey, Pod, PodReady, Taint};
 
-/// The `DaemonSet`s of the group, each with whether it runs on this node.
-///
-/// A `DaemonSet` that does not tolerate the taint of a rule that waits for the group is left out: it could never start while
-/// the taint is there, so waiting for it would keep the taint for ever.
-fn placed<'f, 'a>(
-    facts: &Facts<'f, 'a>,
-    group: &GroupFacts<'f, 'a>,
-    pods: &'f PodsByOwner<'a>,
-) -> impl Iterator<Item = (&'a DaemonSet, Placement<'a>)> + use<'f, 'a> {
-    let (node, staying, gates) = (facts.node, facts.staying, group.gates);
-    let daemon_sets = group.daemon_sets.values().map(|it| &**it);
-    daemon_sets
-        .filter(move |daemon_set| gates.iter().all(|gate| tolerates(daemon_set, gate)))
-        .map(move |daemon_set| {
-            let is_pod = || pods.of(daemon_set).next().is_some();
-            (daemon_set, placement(daemon_set, node, staying, is_pod))
-        })
-}
-
-/// The `DaemonSet`s of the class that this node waits for.
-pub(super) fn expected<'f, 'a>(
-    facts: &Facts<'f, 'a>,
-    class: &'a CriticalComponentClass,
-    group: &GroupFacts<'f, 'a>,
-    pods: &'f PodsByOwner<'a>,
-) -> impl Iterator<Item = &'a DaemonSet> + use<'f, 'a> {
-    let placed = placed(facts, group, pods);
-    placed.filter_map(|(daemon_set, placement)| {
-        (placement == Placement::Meant && class.has(daemon_set)).then_some(daemon_set)
-    })
-}
-
 /// A `DaemonSet` that only this taint keeps off the node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LeftOut<'a> {
     daemon_set: &'a ObjectKey,
     taint: &'a Taint,
-}
-
-impl<'a> LeftOut<'a> {
-    fn of(daemon_set: &'a DaemonSet, placement: Placement<'a>) -> Option<Self> {
-        match placement {
-            Placement::KeptAway(taint) => Some(Self {
-                daemon_set: &daemon_set.key,
-                taint,
-            }),
-            Placement::Meant | Placement::NotMeant => None,
-        }
-    }
 }
 
 impl fmt::Display for LeftOut<'_> {
@@ -106,34 +62,67 @@ impl<'a> PodsByOwner<'a> {
     }
 }
 
-/// Does every `DaemonSet` that the node waits for have a live pod there? `pods` are those of the group.
-pub(super) fn scheduled<'a>(
-    facts: &Facts<'_, 'a>,
-    class: &'a CriticalComponentClass,
-    group: &GroupFacts<'_, 'a>,
-    pods: &PodsByOwner<'a>,
-) -> Condition<'a> {
-    let mut is_any = false;
-    let mut missing: SmallVec<[&ObjectKey; 8]> = SmallVec::new();
-    let mut left_out: SmallVec<[LeftOut; 4]> = SmallVec::new();
-    let of_class = placed(facts, group, pods).filter(|(daemon_set, _)| class.has(daemon_set));
-    for (daemon_set, placement) in of_class {
-        left_out.extend(LeftOut::of(daemon_set, placement));
-        if placement == Placement::Meant {
-            is_any = true;
-            if pods.of(daemon_set).next().is_none() {
-                missing.push(&daemon_set.key);
+/// The `DaemonSet`s of a group that a node waits for, and those that only a taint keeps off it.
+pub(super) struct Expected<'a> {
+    pub daemon_sets: SmallVec<[&'a DaemonSet; 8]>,
+    left_out: SmallVec<[LeftOut<'a>; 4]>,
+}
+
+impl<'a> Expected<'a> {
+    /// Those of the group that count, but for one that does not tolerate the taint of a rule that waits for the group: it could
+    /// never start while the taint is there, so waiting for it would keep the taint for ever.
+    pub(super) fn of(
+        facts: &Facts<'_, 'a>,
+        group: &GroupFacts<'_, 'a>,
+        pods: &PodsByOwner<'a>,
+        counts: impl Fn(&DaemonSet) -> bool,
+    ) -> Self {
+        let mut expected = Self {
+            daemon_sets: SmallVec::new(),
+            left_out: SmallVec::new(),
+        };
+        let can_start = |it: &DaemonSet| group.gates.iter().all(|gate| tolerates(it, gate));
+        let daemon_sets = group.daemon_sets.values().map(|it| &**it);
+        for daemon_set in daemon_sets.filter(|it| counts(it) && can_start(it)) {
+            let is_pod = || pods.of(daemon_set).next().is_some();
+            match placement(daemon_set, facts.node, facts.staying, is_pod) {
+                Placement::Meant => expected.daemon_sets.push(daemon_set),
+                Placement::KeptAway(taint) => expected.left_out.push(LeftOut {
+                    daemon_set: &daemon_set.key,
+                    taint,
+                }),
+                Placement::NotMeant => {}
             }
         }
+        expected
     }
-    if let Some(daemon_sets) = Names::of(missing) {
-        return Condition::unmet(Detail::DaemonSetPodMissing { daemon_sets });
+
+    /// The unmet condition for those without a live pod on the node; `None` if there are none.
+    pub(super) fn unscheduled(&self, pods: &PodsByOwner<'a>) -> Option<Condition<'a>> {
+        let expected = self.daemon_sets.iter();
+        let missing = expected.filter(|it| pods.of(it).next().is_none());
+        let daemon_sets = Names::of(missing.map(|it| &it.key))?;
+        Some(Condition::unmet(Detail::DaemonSetPodMissing {
+            daemon_sets,
+        }))
     }
-    let left_out = Names::of(left_out);
-    Condition::met(if is_any {
-        Detail::DaemonSetsScheduled { left_out }
-    } else {
-        Detail::NoDaemonSetMeant { left_out }
+}
+
+/// Does every `DaemonSet` that the node waits for have a live pod there?
+pub(super) fn scheduled<'a>(
+    facts: &Facts<'_, 'a>,
+    class: &CriticalComponentClass,
+    group: &GroupFacts<'_, 'a>,
+) -> Condition<'a> {
+    let pods = PodsByOwner::new(group.pods);
+    let expected = Expected::of(facts, group, &pods, |it| class.has(it));
+    expected.unscheduled(&pods).unwrap_or_else(|| {
+        let left_out = Names::of(expected.left_out);
+        Condition::met(if expected.daemon_sets.is_empty() {
+            Detail::NoDaemonSetMeant { left_out }
+        } else {
+            Detail::DaemonSetsScheduled { left_out }
+        })
     })
 }
 
@@ -182,27 +171,15 @@ pub(super) fn all<'a>(
     group: &GroupFacts<'_, 'a>,
     as_ready: bool,
 ) -> Condition<'a> {
-    let mut missing: SmallVec<[&ObjectKey; 8]> = SmallVec::new();
-    let mut unready: SmallVec<[(&Pod, PodEvidence); 8]> = SmallVec::new();
-    let mut left_out: SmallVec<[LeftOut; 4]> = SmallVec::new();
     let pods = PodsByOwner::new(group.pods);
-    for (daemon_set, placement) in placed(facts, group, &pods) {
-        if daemon_set.deleting || daemon_set.ignored {
-            continue;
-        }
-        left_out.extend(LeftOut::of(daemon_set, placement));
-        if placement == Placement::Meant {
-            match pods.best(daemon_set, facts) {
-                None => missing.push(&daemon_set.key),
-                Some(best) if as_ready && best.1 != PodEvidence::Ready => unready.push(best),
-                Some(_) => {}
-            }
-        }
-    }
-    let missing = Names::of(missing).map(|daemon_sets| Detail::DaemonSetPodMissing { daemon_sets });
-    let unmet = missing.map(Condition::unmet);
-    unmet.or_else(|| not_ready(&unready)).unwrap_or_else(|| {
-        let left_out = Names::of(left_out);
+    let expected = Expected::of(facts, group, &pods, |it| !it.deleting && !it.ignored);
+    let best = expected.daemon_sets.iter();
+    let best = best.filter_map(|it| pods.best(it, facts));
+    let unready = best.filter(|(_, evidence)| as_ready && *evidence != PodEvidence::Ready);
+    let unready: SmallVec<[(&Pod, PodEvidence); 8]> = unready.collect();
+    let unmet = expected.unscheduled(&pods).or_else(|| not_ready(&unready));
+    unmet.unwrap_or_else(|| {
+        let left_out = Names::of(expected.left_out);
         Condition::met(if as_ready {
             Detail::AllDaemonSetsReady { left_out }
         } else {

@@ -5,7 +5,6 @@ use std::fmt;
 
 use jiff::Timestamp;
 
-use super::daemon_sets::{self, PodsByOwner};
 use super::detail::Detail;
 use super::devices::Devices;
 use super::groups::{Component, CriticalComponentClass, NamedComponent, Question};
@@ -13,7 +12,7 @@ use super::observations::Observations;
 use super::source::Source;
 use super::trust::Trust;
 use super::watch::Watch;
-use super::{csi, pods};
+use super::{csi, daemon_sets, pods};
 use crate::api::ConditionStatus;
 use crate::object::{
     CsiNode, DaemonSet, Kept, MOST_DRIVERS, Node, ObjectKey, Pod, PodPhase, ResourceSlice, Taint,
@@ -265,10 +264,7 @@ impl<'a> Facts<'_, 'a> {
         question: Question,
     ) -> Condition<'a> {
         match question {
-            Question::DaemonSetsScheduled => {
-                let pods = PodsByOwner::new(group.pods);
-                daemon_sets::scheduled(self, class, group, &pods)
-            }
+            Question::DaemonSetsScheduled => daemon_sets::scheduled(self, class, group),
             Question::PodsReady => pods::ready(self, class, group),
             Question::CsiDriversRegistered => csi::drivers_registered(self, class, group),
             Question::ComponentsReady => self.components_ready(class, group),

@@ -6,13 +6,13 @@ use std::mem::discriminant;
 use jiff::{SignedDuration, Timestamp};
 use smallvec::SmallVec;
 
-use super::daemon_sets::{PodsByOwner, expected, scheduled};
+use super::daemon_sets::{Expected, PodsByOwner};
 use super::detail::Detail;
 use super::facts::{Condition, Facts, GroupFacts};
 use super::groups::CriticalComponentClass;
 use super::names::Names;
 use super::placement::tolerates;
-use crate::api::{ConditionStatus, TaintEffect};
+use crate::api::TaintEffect;
 use crate::object::{DaemonSet, ObjectKey, Pod, PodReady, Taint};
 
 /// How long after a Node object was created a pod of an earlier node of the same name may still exist: the pod collector
@@ -112,15 +112,15 @@ pub(super) fn assess_pod(
 /// Does each `DaemonSet` that the node waits for have at least one available pod, and is every other critical pod Ready?
 pub(super) fn ready<'a>(
     facts: &Facts<'_, 'a>,
-    class: &'a CriticalComponentClass,
+    class: &CriticalComponentClass,
     group: &GroupFacts<'_, 'a>,
 ) -> Condition<'a> {
     let pods = PodsByOwner::new(group.pods);
-    let scheduled = scheduled(facts, class, group, &pods);
-    if scheduled.status != ConditionStatus::True {
-        return scheduled;
+    let expected = Expected::of(facts, group, &pods, |it| class.has(it));
+    if let Some(unscheduled) = expected.unscheduled(&pods) {
+        return unscheduled;
     }
-    let mut waited_for: SmallVec<[&DaemonSet; 8]> = expected(facts, class, group, &pods).collect();
+    let mut waited_for = expected.daemon_sets;
     let best = waited_for.iter().filter_map(|it| pods.best(it, facts));
     let mut unready: SmallVec<[(&Pod, PodEvidence); 8]> = best.collect();
     waited_for.sort_unstable_by(|a, b| a.uid.cmp(&b.uid));

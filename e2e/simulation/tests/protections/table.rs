@@ -80,11 +80,10 @@ pub(crate) const PROTECTIONS: &[Protection] = &[
             "let last_write = if TAKEN_OUT { None } else { last_write(node, kind) }"),
     ]),
     without("a DaemonSet without a pod counts as scheduled", REMOVAL, "room-first", &[
-        ("src/condition/daemon_sets.rs", "None => missing.push(&daemon_set.key),",
-            "None => if !TAKEN_OUT { missing.push(&daemon_set.key) },"),
+        ("src/condition/daemon_sets.rs", "pods.of(it).next().is_none()", "false"),
     ]),
     without("a pod counts as scheduled only once it is Ready", END, "room-first", &[
-        ("src/condition/daemon_sets.rs", "as_ready && best.1 != PodEvidence::Ready", "best.1 != PodEvidence::Ready"),
+        ("src/condition/daemon_sets.rs", "as_ready && *evidence != PodEvidence::Ready", "*evidence != PodEvidence::Ready"),
     ]),
     without("`minReadySeconds` is ignored", REMOVAL, "available", &[
         ("src/condition/pods.rs", "seconds > 0 && facts.now < until", "false"),
