@@ -107,21 +107,21 @@ pub(super) fn announce(
         }
     }
     let missing = plan.missing_part();
-    let kind = missing.as_ref().map(|it| it.kind);
+    let kind = missing.map(|(kind, _)| kind);
     let is_long = told.has(MISSING_FOR_LONG);
     for (subject, warns) in [(MISSING_PART, false), (MISSING_FOR_LONG, true)] {
         if is_due(told, node, subject, &Arc::default(), kind, out)
-            && let Some(missing) = &missing
+            && let Some((kind, detail)) = missing
             && (warns || !is_long)
         {
-            let topic = match missing.kind {
+            let topic = match kind {
                 PartKind::DaemonSet => &notice::DAEMON_SETS_UNSCHEDULED,
                 PartKind::Pod => &notice::PODS_UNREADY,
                 PartKind::CsiDriver => &notice::DRIVERS_UNREADY,
             };
             out.tell(Notice {
                 kind: if warns { topic.kind } else { "Normal" },
-                ..Notice::on_node(node, topic, missing.detail.to_string())
+                ..Notice::on_node(node, topic, detail.to_string())
             });
         }
     }

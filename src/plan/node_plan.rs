@@ -45,15 +45,16 @@ impl<'a> NodePlan<'a> {
         self.outcomes.iter().any(|it| it.governs() == waiting)
     }
 
-    /// What the critical components on the node lack, if a held taint waits for them.
-    pub fn missing_part(&self) -> Option<MissingPart<'a>> {
+    /// What the critical components on the node lack, if a held taint waits for them, and which kind of part that is.
+    pub fn missing_part(&self) -> Option<(PartKind, &Detail<'a>)> {
         let holds = |outcome: &&Outcome<'a>| {
             !outcome.rule.is_suspended() && outcome.governs().is_some_and(Decision::holds)
         };
         let mut unmet = self.outcomes.iter().filter(holds).flat_map(Outcome::unmet);
         unmet.find_map(|finding| match finding.requirement.source {
             Source::Class { .. } | Source::Component(_) | Source::DaemonSetsScheduled => {
-                MissingPart::of(&finding.condition.as_ref()?.detail)
+                let detail = &finding.condition.as_ref()?.detail;
+                Some((PartKind::of(detail)?, detail))
             }
             _ => None,
         })
@@ -243,14 +244,7 @@ pub struct NewCondition<'a> {
     pub transition: Option<Timestamp>,
 }
 
-/// A part of the critical components that a node lacks, for Events.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct MissingPart<'a> {
-    pub kind: PartKind,
-    pub detail: Detail<'a>,
-}
-
-/// The kind of a part. Gardener's controller has an event reason for each.
+/// A part of the critical components that a node lacks. Gardener's controller has an event reason for each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum PartKind {
     DaemonSet,
@@ -258,24 +252,20 @@ pub enum PartKind {
     CsiDriver,
 }
 
-impl<'a> MissingPart<'a> {
+impl PartKind {
     /// The part that a condition with this detail lacks.
-    fn of(detail: &Detail<'a>) -> Option<Self> {
-        let kind = match detail {
+    fn of(detail: &Detail<'_>) -> Option<Self> {
+        Some(match detail {
             Detail::DaemonSetPodMissing { .. } | Detail::DaemonSetNotFound { .. } => {
-                PartKind::DaemonSet
+                Self::DaemonSet
             }
             Detail::PodNotReady { .. }
             | Detail::PodNotAvailable { .. }
-            | Detail::PodOlderThanNode { .. } => PartKind::Pod,
+            | Detail::PodOlderThanNode { .. } => Self::Pod,
             Detail::CsiDriverMissing { .. }
             | Detail::CsiDriverWithoutCount { .. }
-            | Detail::CsiDriverUnhealthy { .. } => PartKind::CsiDriver,
+            | Detail::CsiDriverUnhealthy { .. } => Self::CsiDriver,
             _ => return None,
-        };
-        Some(Self {
-            kind,
-            detail: detail.clone(),
         })
     }
 }

@@ -75,8 +75,12 @@ fn a_daemon_set_is_meant_for_a_node_whatever_the_effect_of_the_startup_taint() {
         .remove_only();
     let node = unmet().taint(key, "NoExecute");
     let base = world(&node).rule(&waits);
-    let why =
-        |world: &crate::testing::World| world.plan().missing_part().map(|it| it.detail.to_string());
+    let why = |world: &crate::testing::World| {
+        world
+            .plan()
+            .missing_part()
+            .map(|(_, detail)| detail.to_string())
+    };
     assert_eq!(
         why(&base.clone().daemon_set(&tolerant)).as_deref(),
         Some("DaemonSet kube-system/cni has no pod on this node")
