@@ -23,7 +23,6 @@ use super::told::{Subject, Told};
 use crate::api::{NodeShare, Setback};
 use crate::finding::Backing;
 use crate::guard::{Guard, Limits};
-use crate::rule::Rule;
 use first_gating::FirstGating;
 pub(crate) use gating::{guard_for, observe};
 

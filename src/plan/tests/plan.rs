@@ -242,7 +242,7 @@ fn a_held_node_says_what_its_critical_components_lack() {
         let plan = world.plan();
         let waiting = plan
             .missing_part()
-            .map(|it| format!("{:?}: {}", it.kind, it.detail));
+            .map(|(kind, detail)| format!("{kind:?}: {detail}"));
         assert_eq!(waiting, expected, "{name}");
     }
     let released = world(&gated(met())).rule(&waits());

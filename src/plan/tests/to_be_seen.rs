@@ -150,7 +150,10 @@ fn a_held_taint_says_what_it_waits_for() {
     let gated = gated_by(unmet(), "r");
     let waiting = |world: World| {
         let world = world.rule(&agent());
-        world.plan().missing_part().map(|it| it.detail.to_string())
+        world
+            .plan()
+            .missing_part()
+            .map(|(_, detail)| detail.to_string())
     };
     let absent = "there is no DaemonSet tools/agent".to_owned();
     assert_eq!(waiting(unready(&gated)), Some(absent));
