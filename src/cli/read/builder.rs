@@ -37,13 +37,10 @@ pub(crate) async fn snapshot(
     let (at, all, mut gaps) = (source.at(), Filter::default(), Vec::new());
     let rules = source.all::<RuleObject>(ResourceKind::Rules, &all);
     let (rules, leader) = futures::join!(rules, leader(source));
-    let rules = match rules {
-        Err(refusal) if wanted.depth != Depth::Decisions => {
-            // Without their definition there are none.
-            gaps.extend((!refusal.absent).then_some(refusal));
-            Vec::new()
-        }
-        rules => rules?,
+    let rules = if wanted.depth == Depth::Decisions {
+        rules?
+    } else {
+        record_gap(&mut gaps, rules)
     };
     let leader = record_gap(&mut gaps, leader);
     let (classes, passing_taints) = match configured {
