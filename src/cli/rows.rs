@@ -207,8 +207,7 @@ pub(super) fn lacking<'a>(rows: impl Iterator<Item = &'a RuleOnNode>) -> Vec<Lac
     for unmet in rows.flat_map(|row| &row.conditions).filter(|it| !it.met) {
         *counts.entry((&unmet.kind, unmet.cause())).or_default() += 1;
     }
-    let lacking = counts.into_iter();
-    let lacking = lacking.map(|((condition, reason), nodes)| Lacking {
+    let lacking = counts.into_iter().map(|((condition, reason), nodes)| Lacking {
         condition: condition.clone(),
         reason: reason.to_owned(),
         nodes,
@@ -236,8 +235,7 @@ pub(super) fn first_of_nodes<'a>(
 
 /// The rows of all nodes, by node name. They have only unmet conditions, and no remarks.
 pub(super) fn rows(snapshot: &Snapshot) -> Vec<RuleOnNode> {
-    let nodes = snapshot.view.nodes().map(|node| &*node.name);
-    let mut nodes: Vec<&str> = nodes.collect();
+    let mut nodes: Vec<&str> = snapshot.view.nodes().map(|node| &*node.name).collect();
     nodes.sort_unstable();
     let rows = |node| of_node(snapshot, node, false);
     nodes.into_iter().filter_map(rows).flatten().collect()

@@ -175,8 +175,7 @@ async fn explain(args: ExplainArgs) -> anyhow::Result<ExitCode> {
 
 async fn preview_files(args: &PreviewArgs) -> anyhow::Result<ExitCode> {
     let files = args.files.iter().chain(&args.filename);
-    let files = files.map(|path| file(path));
-    let files: Vec<(String, String)> = files.collect::<Result<_, _>>()?;
+    let files: Vec<(String, String)> = files.map(|path| file(path)).collect::<Result<_, _>>()?;
     let mut written = preview::rules(&files).map_err(CliError::Input)?;
     let (source, read) = opened(&args.common.access, &Wanted::default()).await?;
     for rule in &mut written {

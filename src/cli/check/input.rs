@@ -26,8 +26,7 @@ impl Snapshot {
 
     /// The `DaemonSet`s that a rule waits for on some of its nodes, whether or not they tolerate its taint.
     pub(super) fn waited_for(&self, spec: &CompiledSpec) -> Vec<&Agent> {
-        let all = self.manifests.daemon_sets.iter();
-        let waited_for = all.filter(|agent| {
+        let waited_for = self.manifests.daemon_sets.iter().filter(|agent| {
             waits_for(spec, agent, self) && can_share_a_node(&agent.daemon_set, &spec.selector)
         });
         waited_for.collect()

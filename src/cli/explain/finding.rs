@@ -293,8 +293,7 @@ impl Cause {
 fn no_pod(key: &ObjectKey, node: &Node, snapshot: &Snapshot) -> Cause {
     let ObjectKey { namespace, name } = key;
     // A pod that is being deleted still shows the reason.
-    let mut pods = snapshot.unready.values();
-    let of_it = pods.find(|UnreadyPod { pod, .. }| {
+    let of_it = snapshot.unready.values().find(|UnreadyPod { pod, .. }| {
         node_of(pod) == &*node.name
             && pod.metadata.namespace.as_deref() == Some(namespace)
             && owner(pod).is_some_and(|it| it.kind == "DaemonSet" && it.name == **name)

@@ -49,8 +49,7 @@ pub(crate) fn explain_rule(snapshot: &Snapshot, name: &str) -> Option<RuleExplan
     own.retain(|it| *it.rule == *name);
     let status = RuleStatus::of(snapshot, cached, &own.iter().collect::<Vec<_>>());
     let spec = rule.spec.as_ref().ok();
-    let requirements = spec.into_iter().flat_map(|spec| &spec.conditions);
-    let conditions = requirements.map(|it| {
+    let conditions = spec.into_iter().flat_map(|spec| &spec.conditions).map(|it| {
         let lacks = |row: &&RuleOnNode| row.conditions.iter().any(|lack| lack.kind == it.kind);
         ConditionOfRule {
             kind: it.kind.clone(),
@@ -150,8 +149,7 @@ impl Render for RuleExplanation {
             )
         };
         // The conditions of a rule that is being deleted no longer count.
-        let conditions = self.conditions.iter().filter(|_| !is_deleted);
-        let conditions = conditions.map(|condition| {
+        let conditions = self.conditions.iter().filter(|_| !is_deleted).map(|condition| {
             let line = Line::mark(condition.unmet == 0);
             let line = line.plain(format!("{} {}", condition.kind, condition.requirement));
             let lacks = status.lacks.iter();
@@ -164,8 +162,7 @@ impl Render for RuleExplanation {
             }
             Branch::from(line).over(lacks)
         });
-        let published = status.published.iter();
-        let published = published.map(|it| {
+        let published = status.published.iter().map(|it| {
             let line = Line::new().poor(format!("{}: ", it.kind));
             line.plain(&it.message)
         });

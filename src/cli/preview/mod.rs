@@ -151,8 +151,7 @@ fn of_rule(
     let spec = rule.and_then(|rule| rule.spec.as_ref().ok());
     let new = &written.object["spec"];
     let old = there.and_then(|there| serde_json::to_value(there.spec.as_ref().ok()?).ok());
-    let own = rows.iter().filter(|it| *it.rule == *written.name);
-    let own: Vec<&RuleOnNode> = own.collect();
+    let own: Vec<&RuleOnNode> = rows.iter().filter(|it| *it.rule == *written.name).collect();
     let of_state = |state: State| own.iter().filter(move |it| it.state == state);
     let mut states: BTreeMap<State, usize> = BTreeMap::new();
     for it in &own {

@@ -246,8 +246,7 @@ async fn events_of_unready(source: &ObjectSource, wanted: &Wanted, snapshot: &mu
     if wanted.node.is_none() {
         return;
     }
-    let pods = snapshot.unready.iter_mut().take(EVENTS_OF);
-    let lists = pods.map(async |(key, pod)| {
+    let lists = snapshot.unready.iter_mut().take(EVENTS_OF).map(async |(key, pod)| {
         pod.events = events(source, key).await?;
         Ok(())
     });

@@ -61,8 +61,7 @@ pub(super) fn suggest(snapshot: &Snapshot) -> Suggestions {
             let Some((what, mut conditions)) = known else {
                 continue;
             };
-            let mut rules = snapshot.view.rules().rules().iter();
-            let waits = rules.find(|rule| {
+            let waits = snapshot.view.rules().rules().iter().find(|rule| {
                 let spec = rule.spec.as_ref();
                 spec.is_ok_and(|spec| {
                     let kinds: Vec<&str> = spec.conditions.iter().map(|it| &*it.kind).collect();
@@ -112,8 +111,7 @@ fn suggestion(
 ) -> Suggestion {
     let key = format!("{TAINT_PREFIX}{name}");
     let taint = Taint::new(&*key, "", TaintEffect::NoSchedule);
-    let why = purpose.why.iter();
-    let mut comments: Vec<String> = why.map(ToString::to_string).collect();
+    let mut comments: Vec<String> = purpose.why.iter().map(ToString::to_string).collect();
     for (Agent { daemon_set, .. }, _, what) in recognised {
         comments.push(format!("{}: {what}", daemon_set.key));
         if !tolerates(daemon_set, &taint) {
