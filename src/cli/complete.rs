@@ -69,8 +69,7 @@ fn values(argument: &Arg) -> impl Iterator<Item = String> {
 }
 
 fn flag<'a>(command: &'a Command, word: &str) -> Option<&'a Arg> {
-    let mut flags = command.get_arguments();
-    flags.find(|it| {
+    command.get_arguments().find(|it| {
         let long = it.get_long().map(|name| format!("--{name}"));
         let short = it.get_short().map(|name| format!("-{name}"));
         long.as_deref() == Some(word) || short.as_deref() == Some(word)

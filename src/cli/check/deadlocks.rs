@@ -55,8 +55,7 @@ fn kept_away<'a>(
     own: &CompiledSpec,
     by: &CompiledSpec,
 ) -> Option<&'a Agent> {
-    let mut agents = snapshot.waited_for(own).into_iter();
-    agents.find(|agent| {
+    snapshot.waited_for(own).into_iter().find(|agent| {
         let daemon_set = &agent.daemon_set;
         tolerates(daemon_set, &own.taint)
             && !tolerates(daemon_set, &by.taint)

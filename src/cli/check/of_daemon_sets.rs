@@ -66,8 +66,7 @@ pub(super) fn late_label(agent: &Agent) -> Option<(&str, &'static str, &'static 
         .filter(|it| needs_label(it));
     let in_terms = in_terms.map(|requirement| requirement.key.as_str());
     let selected = daemon_set.node_selector.keys().map(String::as_str);
-    let mut keys = selected.chain(in_terms);
-    keys.find_map(|key| {
+    selected.chain(in_terms).find_map(|key| {
         let mut labellers = LABELLERS.iter();
         let (_, who, images) = labellers.find(|(prefix, ..)| key.starts_with(prefix))?;
         Some((key, *who, *images))

@@ -195,8 +195,7 @@ const CORDONED: &str = "node.kubernetes.io/unschedulable";
 fn obstacles(node: &Node, rules: &RuleSet) -> Vec<Cause> {
     let stray: Vec<(&Taint, WhyStray)> = rules.stray(node).collect();
     let is_managed = |taint: &Taint| {
-        let mut managed = rules.rules().iter();
-        managed.any(|rule| {
+        rules.rules().iter().any(|rule| {
             let is_live = rule.live().is_some() || rule.deleting;
             let effect = taint.effect.parse();
             is_live && effect.is_ok_and(|effect| rule.is_about(&taint.key, effect))

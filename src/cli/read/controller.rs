@@ -55,8 +55,7 @@ pub(super) async fn instances(source: &ObjectSource, leader: Option<&Leader>) ->
     };
     let filter = Filter::of_controllers(Some(&leader.namespace));
     let pods = source.all::<Pod>(ResourceKind::Pods, &filter).await;
-    let pods = pods.iter().flatten();
-    pods.filter_map(Controller::of).collect()
+    pods.iter().flatten().filter_map(Controller::of).collect()
 }
 
 /// The limits in the arguments of the leading pod's Deployment, or of the only Deployment.

@@ -164,8 +164,7 @@ impl ClusterStatus {
     /// The nodes that are not released yet, and the first of them with its reason; `None` if there are none.
     pub(super) fn awaited(&self) -> Option<String> {
         let awaited = [NodeVerdict::Held, NodeVerdict::Releasing];
-        let counts = awaited.iter().map(|it| self.nodes.by_verdict[it]);
-        let count @ 1.. = counts.sum() else {
+        let count @ 1.. = awaited.iter().map(|it| self.nodes.by_verdict[it]).sum() else {
             return None;
         };
         let awaited = format!("{} not released yet", counted(count, "node"));

@@ -19,8 +19,7 @@ pub(super) struct ComponentPurpose {
 
 /// All purposes, in the order of the suggestions.
 pub(super) fn purposes() -> impl Iterator<Item = ComponentPurpose> {
-    let purposes = include_str!("known.txt").split("\n[").skip(1);
-    purposes.filter_map(|purpose| {
+    include_str!("known.txt").split("\n[").skip(1).filter_map(|purpose| {
         let (head, text) = purpose.split_once("]\n")?;
         let (name, label) = head.split_once(' ')?;
         let lines = text.lines().filter(|line| !line.is_empty());

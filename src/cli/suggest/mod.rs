@@ -62,8 +62,7 @@ pub(super) fn suggest(snapshot: &Snapshot) -> Suggestions {
                 continue;
             };
             let waits = snapshot.view.rules().rules().iter().find(|rule| {
-                let spec = rule.spec.as_ref();
-                spec.is_ok_and(|spec| {
+                rule.spec.as_ref().is_ok_and(|spec| {
                     let kinds: Vec<&str> = spec.conditions.iter().map(|it| &*it.kind).collect();
                     let has_all = conditions.iter().all(|kind| kinds.contains(&&**kind));
                     has_all || waits_for(spec, agent, snapshot)
