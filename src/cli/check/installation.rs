@@ -181,8 +181,7 @@ async fn denied(cluster: &Cluster) -> Result<Vec<ResourceKind>, String> {
             ..ResourceAttributes::default()
         });
         let api = Api::all(cluster.client.clone());
-        let params = PostParams::default();
-        let answer = cluster.answered(api.create(&params, &review).await)?;
+        let answer = cluster.answered(api.create(&PostParams::default(), &review).await)?;
         let is_allowed = answer.status.is_some_and(|status| status.allowed);
         Ok((!is_allowed).then_some(*kind))
     });

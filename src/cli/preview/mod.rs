@@ -200,8 +200,7 @@ fn of_rule(
     if !preview.is_unchanged
         && let Some(why) = rule.and_then(|rule| view.holds_back(rule))
     {
-        let warning = format!("the controller will hold it back: it {why}");
-        preview.warnings.push(warning);
+        preview.warnings.push(format!("the controller will hold it back: it {why}"));
     }
     preview
 }
@@ -246,11 +245,9 @@ impl RulePreview {
         let others = after.view.rules().rules().iter();
         let others = others.filter(|other| other.uid != rule.uid);
         let conflicts = others.filter_map(|other| rule.conflict_with(other));
-        let conflicts = conflicts.map(|conflict| conflict.to_string());
-        self.warnings.extend(conflicts);
+        self.warnings.extend(conflicts.map(|it| it.to_string()));
         if own.is_empty() {
-            let warning = format!("no node is selected by {}", spec.selector);
-            self.warnings.push(warning);
+            self.warnings.push(format!("no node is selected by {}", spec.selector));
         }
         if rule.is_suspended() {
             let suspended = || "it is suspended: it changes nothing".into();

@@ -69,8 +69,7 @@ pub(super) fn suggest(snapshot: &Snapshot) -> Suggestions {
                 })
             });
             if let Some(rule) = waits {
-                let known = (key.to_string(), rule.name.to_string());
-                answer.already.push(known);
+                answer.already.push((key.to_string(), rule.name.to_string()));
                 continue;
             }
             conditions.retain(|kind| names_nothing(kind).is_none());
