@@ -39,25 +39,18 @@ pub enum Job {
 
 impl Job {
     const fn class(&self) -> Class {
-        match self {
-            Self::Node(_) => Class::Node,
-            Self::Conditions(_) => Class::Conditions,
-            Self::Finalizers(_) | Self::Status(_) => Class::Rule,
-            Self::Claim(_) => Class::Claim,
-            Self::Version(..) => Class::Read,
-            Self::Event => Class::Event,
-        }
+        self.parts().0
     }
 
-    /// The name or UID of the one object that is written.
-    const fn object(&self) -> Option<&Arc<str>> {
+    /// Its class, and the name or UID of the one object that is written.
+    const fn parts(&self) -> (Class, Option<&Arc<str>>) {
         match self {
-            Self::Version(..) | Self::Event => None,
-            Self::Node(it)
-            | Self::Conditions(it)
-            | Self::Claim(it)
-            | Self::Finalizers(it)
-            | Self::Status(it) => Some(it),
+            Self::Node(it) => (Class::Node, Some(it)),
+            Self::Conditions(it) => (Class::Conditions, Some(it)),
+            Self::Finalizers(it) | Self::Status(it) => (Class::Rule, Some(it)),
+            Self::Claim(it) => (Class::Claim, Some(it)),
+            Self::Version(..) => (Class::Read, None),
+            Self::Event => (Class::Event, None),
         }
     }
 }
@@ -160,10 +153,10 @@ impl Outbox {
     /// Ends the request of this number; returns what it was for.
     pub fn answered(&mut self, id: RequestId, error: Option<&RequestError>) -> Option<Job> {
         let (made, job) = self.under_way.remove(&id)?;
-        let class = job.class();
+        let (class, object) = job.parts();
         self.pacer.ends(class);
         let now = self.now.monotonic;
-        self.pacer.answered(class, job.object(), made, error, now);
+        self.pacer.answered(class, object, made, error, now);
         Some(job)
     }
 
