@@ -66,7 +66,8 @@ struct WatchState {
     seen: Option<Instant>,
     /// Everything up to this version has been shown.
     shown: Version,
-    list: Option<List>,
+    /// The list in progress: when it was asked for, and what it has shown.
+    list: Option<(Instant, Set<ObjectKey>)>,
     /// When the last list was complete.
     listed: Option<Instant>,
     /// How many objects it had.
@@ -80,13 +81,6 @@ struct WatchState {
     /// The consistent read that the watch has not reached yet: when it was asked for, and its version.
     ahead: Option<(Instant, Version)>,
     restarts: Backoff,
-}
-
-/// A list in progress: when it was asked for, and what it has shown.
-#[derive(Debug)]
-struct List {
-    asked: Instant,
-    shown: Set<ObjectKey>,
 }
 
 impl WatchState {
@@ -203,16 +197,15 @@ impl WatchStates {
     /// Begins a list, in place of any in progress.
     pub(crate) fn begin_list(&mut self, watch: Watch, asked: Instant) {
         if let Some(view) = self.all.get_mut(&watch) {
-            let shown = Set::default();
             view.asked = Some(asked);
-            view.list = Some(List { asked, shown });
+            view.list = Some((asked, Set::default()));
         }
     }
 
     /// Notes an object; returns whether a list is in progress.
     pub(crate) fn lists(&mut self, watch: Watch, key: &ObjectKey) -> bool {
         let list = self.all.get_mut(&watch).and_then(|view| view.list.as_mut());
-        list.map(|list| list.shown.insert(key.clone())).is_some()
+        list.map(|(_, shown)| shown.insert(key.clone())).is_some()
     }
 
     /// Ends a list; returns when it was asked for, and the objects that it has shown. Its version may be lower than what was
@@ -231,10 +224,10 @@ impl WatchStates {
             view.ahead = None;
             view.reading = None;
             view.read_at = None;
-            view.size = view.list.as_ref().map_or(0, |list| list.shown.len());
+            view.size = view.list.as_ref().map_or(0, |(_, shown)| shown.len());
             view.list.take()
         });
-        list.map_or((now, Set::default()), |list| (list.asked, list.shown))
+        list.unwrap_or((now, Set::default()))
     }
 
     /// Notes that the watch has shown everything up to this version. Returns the time as of which that makes it current, if it

@@ -109,7 +109,7 @@ pub(super) fn build(tally: &Tally<'_>, basis: Basis<'_>) -> NodeReadinessRuleSta
             setbacks: basis.setbacks.to_vec(),
         });
     }
-    let mut budget = Budget(LIST_BUDGET);
+    let mut budget = LIST_BUDGET;
     list_failures(&mut status, &mut budget, tally, basis);
     if let Ok(spec) = &rule.spec {
         if spec.dry_run {
@@ -120,22 +120,17 @@ pub(super) fn build(tally: &Tally<'_>, basis: Basis<'_>) -> NodeReadinessRuleSta
     status
 }
 
-/// The bytes that the lists of a status may still take.
-struct Budget(usize);
-
-impl Budget {
-    /// Takes this many bytes and returns true. If fewer are left, takes them all and returns false.
-    fn spend(&mut self, bytes: usize) -> bool {
-        let fits = bytes <= self.0;
-        self.0 = self.0.saturating_sub(bytes);
-        fits
-    }
+/// Takes this many bytes of a budget and returns true. If fewer are left, takes them all and returns false.
+fn spend(budget: &mut usize, bytes: usize) -> bool {
+    let fits = bytes <= *budget;
+    *budget = budget.saturating_sub(bytes);
+    fits
 }
 
 /// Lists the nodes on which the rule failed, up to the limits.
 fn list_failures(
     status: &mut NodeReadinessRuleStatus,
-    budget: &mut Budget,
+    budget: &mut usize,
     tally: &Tally<'_>,
     basis: Basis<'_>,
 ) {
@@ -154,7 +149,10 @@ fn list_failures(
         {
             failed.last_evaluation_time = previous.last_evaluation_time.clone();
         }
-        if !budget.spend(2 * (name.len() + 80) + message.len().min(MAX_MESSAGE)) {
+        if !spend(
+            budget,
+            2 * (name.len() + 80) + message.len().min(MAX_MESSAGE),
+        ) {
             break;
         }
         status.failed_nodes.push(failed);
@@ -164,7 +162,7 @@ fn list_failures(
 /// Lists the nodes that the rule selects, held ones first, up to the limits.
 fn list_nodes(
     status: &mut NodeReadinessRuleStatus,
-    budget: &mut Budget,
+    budget: &mut usize,
     spec: &CompiledSpec,
     tally: &Tally<'_>,
     basis: Basis<'_>,
@@ -176,7 +174,7 @@ fn list_nodes(
     let per_node: usize = conditions.map(|it| 2 * (it.kind.len() + 130)).sum();
     let of = |held: bool| tally.nodes().filter(move |(_, it, _)| it.is_held() == held);
     for (name, record, found) in of(true).chain(of(false)).take(basis.node_limit) {
-        if !budget.spend(per_node + 4 * name.len() + 260) {
+        if !spend(budget, per_node + 4 * name.len() + 260) {
             break;
         }
         if matches!(found.standing, Standing::Governs(_)) && record.failure.is_none() {

@@ -115,15 +115,12 @@ impl Pacer {
     }
 
     /// Whether another request of this class may begin now. If not, ask again when another one ends, or at [`Self::next_turn`].
+    /// Published conditions count among the writes of nodes.
     pub fn may_begin(&self, class: Class, now: Instant) -> bool {
-        self.has_room(class, now) && self.not_before(class, now).is_none()
-    }
-
-    /// Whether fewer requests of this class are under way than permitted. Published conditions count among the writes of nodes.
-    fn has_room(&self, class: Class, now: Instant) -> bool {
         let of_nodes = self.under_way(Class::Node) + self.under_way(Class::Conditions);
         self.under_way(class) < self.permits(class, now)
             && (class != Class::Conditions || of_nodes < self.at_a_time())
+            && self.not_before(class, now).is_none()
     }
 
     /// Whether a request of a class that yields to writes of nodes may begin now: one at a time while nodes are written.

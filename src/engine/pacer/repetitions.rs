@@ -11,14 +11,8 @@ const CAPACITY: usize = 256;
 
 #[derive(Debug, Default)]
 pub(super) struct Repetitions {
-    told: Map<String, Logged>,
-}
-
-#[derive(Debug)]
-struct Logged {
-    at: Instant,
-    /// How often it was suppressed since then.
-    again: u64,
+    /// When each message was logged last, and how often it was suppressed since then.
+    told: Map<String, (Instant, u64)>,
 }
 
 impl Repetitions {
@@ -26,22 +20,21 @@ impl Repetitions {
     pub(super) fn tell(&mut self, what: &str, now: Instant) -> Option<u64> {
         if !self.told.contains_key(what) && self.told.len() >= CAPACITY {
             self.told
-                .retain(|_, told| now.duration_since(told.at) < INTERVAL);
+                .retain(|_, (at, _)| now.duration_since(*at) < INTERVAL);
         }
         // Beyond the capacity, all messages share one entry.
         let is_one_of_many = !self.told.contains_key(what) && self.told.len() >= CAPACITY;
         let what = if is_one_of_many { "" } else { what };
-        let Some(told) = self.told.get_mut(what) else {
-            let told = Logged { at: now, again: 0 };
-            self.told.insert(what.to_owned(), told);
+        let Some((at, again)) = self.told.get_mut(what) else {
+            self.told.insert(what.to_owned(), (now, 0));
             return Some(0);
         };
-        if now.duration_since(told.at) < INTERVAL {
-            told.again += 1;
+        if now.duration_since(*at) < INTERVAL {
+            *again += 1;
             return None;
         }
-        told.at = now;
-        Some(std::mem::take(&mut told.again))
+        *at = now;
+        Some(std::mem::take(again))
     }
 }
 
