@@ -190,11 +190,6 @@ impl Entries {
         let known = self.0.get_key_value(name);
         known.map_or(name, |(name, _)| name).clone()
     }
-
-    #[cfg(test)]
-    pub(super) fn len(&self) -> usize {
-        self.0.len()
-    }
 }
 
 /// Puts an object into a group's list, which is sorted since a kubelet may make any number; returns whether it is new or has
