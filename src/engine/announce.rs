@@ -84,10 +84,8 @@ pub(super) fn announce(
             let why = outcome.why();
             info!(node = %node.name, rule = %rule.name, why, "held for a while");
             let note = format!("Rule '{}' holds this node: {why}", rule.name);
-            out.tell(Notice {
-                related: Some(About::rule(&rule.name, &rule.uid)),
-                ..Notice::on_node(node, &notice::HELD, note)
-            });
+            let notice = Notice::on_node(node, &notice::HELD, note);
+            out.tell(notice.of_rule(&rule.name, &rule.uid));
         }
         // While repair is postponed, earlier announcements stand.
         if !plan.repair_is_postponed {

@@ -6,7 +6,6 @@ use super::error::{ADD_TAINT_ERROR, REMOVE_TAINT_ERROR};
 use super::status;
 use crate::api::names::{GROUP, KIND, VERSION};
 use crate::object::Node;
-use crate::plan::{ChangeKind, TaintChange};
 use crate::rule::Rule;
 use crate::text::cut;
 
@@ -174,25 +173,16 @@ impl Notice {
         Self::new(About::rule(&rule.name, &rule.uid), topic, note)
     }
 
-    /// A taint change that the API server refused.
-    pub(super) fn of_failure(node: About, change: &TaintChange, why: &str) -> Self {
-        let topic = match change.kind {
-            ChangeKind::Added => &TAINT_NOT_ADDED,
-            ChangeKind::Removed => &TAINT_NOT_REMOVED,
-        };
-        let note = format!("Rule '{}' {why}", change.rule_name);
-        Self {
-            related: Some(About::rule(&change.rule_name, &change.rule_uid)),
-            ..Self::new(node, topic, note)
-        }
+    /// The same, with the rule that it is about as well.
+    pub(super) fn of_rule(self, name: &str, uid: &str) -> Self {
+        let related = Some(About::rule(name, uid));
+        Self { related, ..self }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::api::TaintEffect;
-    use crate::object::Taint;
 
     #[test]
     fn a_note_is_as_long_as_the_api_server_takes() {
@@ -200,24 +190,6 @@ mod tests {
         let notice = Notice::new(about, &LATE, "é".repeat(MAX_NOTE + 1));
         assert!(notice.note.len() <= MAX_NOTE, "{}", notice.note.len());
         assert!(notice.note.ends_with("..."), "{}", notice.note);
-    }
-
-    #[test]
-    fn a_refused_taint_is_told_of_on_the_node_and_names_its_rule() {
-        let change = TaintChange {
-            kind: ChangeKind::Added,
-            rule_name: "r".into(),
-            rule_uid: "r-uid".into(),
-            taint: Taint::new("k", "", TaintEffect::NoSchedule),
-            transition: None,
-            why: String::new(),
-            components_ready: false,
-            gave_up: false,
-        };
-        let about = About::node(&"n".into(), &"n-uid".into());
-        let notice = Notice::of_failure(about, &change, "no");
-        let related = notice.related.map(|it| (it.kind, it.name, it.uid));
-        assert_eq!(related, Some((KIND, "r".into(), Some("r-uid".into()))));
     }
 
     #[test]

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use super::gating::observe;
 use super::{RuleWork, Rules};
 use crate::engine::count::RuleCount;
-use crate::engine::error::{ADD_TAINT_ERROR, EVALUATION_ERROR, REMOVE_TAINT_ERROR};
+use crate::engine::error::EVALUATION_ERROR;
 use crate::engine::node_writes::WriteWork;
-use crate::engine::notice::{About, Notice};
+use crate::engine::notice::{self, About, Notice};
 use crate::engine::outbox::Outbox;
 use crate::engine::status::Record;
 use crate::object::Node;
@@ -81,20 +81,22 @@ impl Rules {
         out: &mut Outbox,
     ) {
         for change in changes {
-            let (reason, what) = match change.kind {
-                ChangeKind::Added => (ADD_TAINT_ERROR, "add"),
-                ChangeKind::Removed => (REMOVE_TAINT_ERROR, "remove"),
+            let (topic, what) = match change.kind {
+                ChangeKind::Added => (&notice::TAINT_NOT_ADDED, "add"),
+                ChangeKind::Removed => (&notice::TAINT_NOT_REMOVED, "remove"),
             };
             let Some(work) = self.works.get_mut(&*change.rule_uid) else {
                 continue;
             };
-            for reason in [reason, EVALUATION_ERROR] {
+            for reason in [topic.reason, EVALUATION_ERROR] {
                 out.count_for(work.name.clone(), RuleCount::Failed(reason));
             }
             let message = format!("failed to {what} taint: {message}");
             if Record::of(records, &work.uid).fail(message.clone(), out.now.wall) {
                 work.status_changed(out);
-                out.tell(Notice::of_failure(node.clone(), change, &message));
+                let note = format!("Rule '{}' {message}", change.rule_name);
+                let notice = Notice::new(node.clone(), topic, note);
+                out.tell(notice.of_rule(&change.rule_name, &change.rule_uid));
             }
         }
     }
