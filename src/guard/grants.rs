@@ -93,13 +93,6 @@ impl ZoneCount {
 }
 
 impl Guard {
-    pub(crate) fn new(limits: Limits) -> Self {
-        Self {
-            limits,
-            ..Self::default()
-        }
-    }
-
     /// Changes the limits, effective from the next [`Self::grant`].
     pub(crate) fn set_limits(&mut self, limits: Limits) {
         self.limits = limits;

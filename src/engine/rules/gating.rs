@@ -81,7 +81,7 @@ pub(crate) fn guard_for(
     defaults: Limits,
 ) -> Option<Guard> {
     let limits = Limits::of(spec?.ours.guard()?, defaults);
-    let mut guard = known.unwrap_or_else(|| Guard::new(limits));
+    let mut guard = known.unwrap_or_default();
     guard.set_limits(limits);
     Some(guard)
 }

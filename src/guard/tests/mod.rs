@@ -61,6 +61,12 @@ fn waiting(since: i64) -> Member {
 }
 
 impl Guard {
+    fn new(limits: Limits) -> Self {
+        let mut guard = Self::default();
+        guard.set_limits(limits);
+        guard
+    }
+
     /// The nodes granted now, by name.
     fn granted(&mut self, now: Instant) -> Vec<String> {
         self.grant(now).iter().map(ToString::to_string).collect()
