@@ -37,10 +37,7 @@ impl Freshness {
         let nodes_as_of = views.as_of(Watch::Nodes, now.monotonic);
         let nodes_as_of = nodes_as_of.and_then(|at| now.wall.checked_sub(age(at)).ok());
         let postponed = self.postponed.filter(|at| now.monotonic < *at);
-        let repair_after = postponed.and_then(|at| {
-            let pause = at.saturating_duration_since(now.monotonic);
-            now.wall.checked_add(pause).ok()
-        });
+        let repair_after = postponed.and_then(|at| now.wall.checked_add(at - now.monotonic).ok());
         *self = Self {
             at: now.wall,
             stale: views.stale(now.monotonic).collect(),
