@@ -57,8 +57,7 @@ impl NodeWork {
         self.conditions.attempt.under_way = is_publishing;
     }
 
-    /// Takes in a plan: announces what is new, and schedules the next evaluation. `is_news` tells whether no earlier process
-    /// can have announced a rule's adoption.
+    /// Takes in a plan: announces what is new, and schedules the next evaluation.
     pub fn observe(
         &mut self,
         state: NodeState<'_>,

@@ -22,13 +22,11 @@ const REVISION_LABEL: &str = "controller-revision-hash";
 #[derive(Debug, Default)]
 pub(super) struct Components {
     pub(super) classes: Vec<CriticalComponentClass>,
-    /// Whether synthesized conditions are published on nodes.
     pub(super) are_published: bool,
     pub(super) named: Vec<NamedComponent>,
     /// The number of the next group of what a rule names.
     pub(super) next_group: usize,
     pub(super) daemon_sets: ByGroup<BTreeMap<ObjectKey, Kept<DaemonSet>>>,
-    /// Whether `CSINode`s are watched even if no rule depends on them.
     pub(super) with_csi_nodes: bool,
     /// The watches of classes and of `CSINode`s that have not listed yet, of those that rules depend on.
     pub(super) unseen: BTreeSet<Watch>,

@@ -153,8 +153,6 @@ impl Entries {
         drivers.map(|driver| driver.name.as_str())
     }
 
-    /// Works out which rules select a node, if its labels or the rules have changed since, and tracks the heartbeats that
-    /// rules ask for.
     pub(super) fn select_rules(&mut self, name: &str, rules: &Rulebook, now: Timestamp) {
         if let Some(entry) = self.0.get_mut(name)
             && entry.selected_at != rules.generation

@@ -66,7 +66,6 @@ pub struct Pacer {
     limits: [ClassLimit; CLASSES],
     /// Until when all wait for that.
     paused: Option<Instant>,
-    /// The rate limit of all writes, if any.
     bucket: Option<(Rate, TokenBucket)>,
     outage: Outage,
     /// The refused writes of nodes and of their published conditions.

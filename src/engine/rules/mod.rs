@@ -34,7 +34,6 @@ pub struct Rules {
     pub works: Map<Arc<str>, RuleWork>,
     /// For how many nodes statuses may still be built before other work is done.
     allowance: usize,
-    /// The limits of disruption guards, for what a rule's `disruption` leaves out.
     gating_limits: Limits,
     node_limit: usize,
 }
