@@ -189,7 +189,7 @@ impl Cache {
 
     /// Starts to queue nodes for evaluation, with all nodes.
     pub fn begin_evaluations(&mut self) {
-        self.turn.begin();
+        self.turn.evaluates = true;
         self.mark_all();
     }
 

@@ -8,7 +8,7 @@ use crate::engine::map::Set;
 #[derive(Debug, Default)]
 pub(crate) struct Turn {
     /// Whether nodes are queued. A follower evaluates nothing, and a new leader starts with all nodes.
-    evaluates: bool,
+    pub(super) evaluates: bool,
     /// Their names, each once, oldest first.
     queue: VecDeque<Arc<str>>,
     queued: Set<Arc<str>>,
@@ -30,11 +30,6 @@ pub(crate) struct Changes {
 }
 
 impl Turn {
-    /// Queues nodes from now on.
-    pub(super) fn begin(&mut self) {
-        self.evaluates = true;
-    }
-
     /// Queues a node for evaluation.
     pub(crate) fn mark(&mut self, name: &Arc<str>) {
         if self.evaluates && self.queued.insert(name.clone()) {
