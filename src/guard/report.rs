@@ -80,8 +80,7 @@ impl fmt::Display for Report {
         }
         match zones.len().saturating_sub(NAMED_ZONES) {
             0 => Ok(()),
-            1 => f.write_str("; and 1 more zone"),
-            more => write!(f, "; and {more} more zones"),
+            more => write!(f, "; and {}", counted(more, "more zone")),
         }
     }
 }
