@@ -460,12 +460,14 @@ impl Cache {
         }
     }
 
-    /// Forgets the objects of a watch that has ended.
-    fn forget(&mut self, watch: Watch) {
-        for key in self.stores.known(watch) {
-            self.remove(watch, &key);
+    /// Forgets the objects of the watches that have ended.
+    fn forget_ended(&mut self) {
+        for watch in std::mem::take(&mut self.components.ended) {
+            for key in self.stores.known(watch) {
+                self.remove(watch, &key);
+            }
+            self.stores.end(watch);
         }
-        self.stores.end(watch);
     }
 
     /// Ends a list: objects that it has not shown are gone; all of them if the cluster has no such resource.
@@ -553,9 +555,8 @@ impl Cache {
     /// If rules have changed, sorts them again and marks every node for evaluation; not until everything has synced.
     fn conclude(&mut self) {
         if self.has_synced() && self.rules.sort() {
-            for watch in self.components.follow(&self.rules.set, &mut self.views) {
-                self.forget(watch);
-            }
+            self.components.follow(&self.rules.set, &mut self.views);
+            self.forget_ended();
             self.turn.changes.rules = true;
             self.mark_all();
         }
@@ -638,9 +639,8 @@ impl Cache {
         }
         self.daemon_set_changed(group, &[known.as_deref(), Some(&daemon_set)]);
         let (components, selector) = (&mut self.components, daemon_set.selector.clone());
-        for watch in components.select_pods(group, selector, &mut self.views) {
-            self.forget(watch);
-        }
+        components.select_pods(group, selector, &mut self.views);
+        self.forget_ended();
     }
 
     /// Marks for evaluation what depends on a `DaemonSet`, given its states before and after a change. Those who may change some

@@ -30,6 +30,8 @@ pub(super) struct Components {
     pub(super) with_csi_nodes: bool,
     /// The watches of classes and of `CSINode`s that have not listed yet, of those that rules depend on.
     pub(super) unseen: BTreeSet<Watch>,
+    /// The watches that have ended, whose objects are not forgotten yet.
+    pub(super) ended: Vec<Watch>,
 }
 
 impl Components {
@@ -62,15 +64,14 @@ impl Components {
         counts && !pod.node.is_empty()
     }
 
-    /// Starts and stops watches to match the rules. Returns those that have ended.
-    pub(super) fn follow(&mut self, rules: &RuleSet, views: &mut WatchStates) -> Vec<Watch> {
+    /// Starts and stops watches to match the rules.
+    pub(super) fn follow(&mut self, rules: &RuleSet, views: &mut WatchStates) {
         let mut wanted = rules.components();
         let named = self.named.iter();
         let unwanted = named.filter(|named| !wanted.contains(&named.component));
         let unwanted: Vec<_> = unwanted.map(|named| named.group).collect();
-        let mut ended = Vec::new();
         for group in unwanted {
-            ended.extend(self.end_group(group, views));
+            self.end_group(group, views);
         }
         wanted.retain(|it| self.named.iter().all(|named| named.component != *it));
         for component in wanted {
@@ -89,14 +90,10 @@ impl Components {
                     views.begin(watch, scope, None);
                     self.unseen.insert(watch);
                 }
-                (false, true) => {
-                    self.end(watch, views);
-                    ended.push(watch);
-                }
+                (false, true) => self.end(watch, views),
                 _ => {}
             }
         }
-        ended
     }
 
     fn begin_group(&mut self, component: Component, views: &mut WatchStates) {
@@ -133,34 +130,33 @@ impl Components {
         });
     }
 
-    /// Ends a group; returns its watches.
-    fn end_group(&mut self, group: ComponentGroup, views: &mut WatchStates) -> Vec<Watch> {
+    fn end_group(&mut self, group: ComponentGroup, views: &mut WatchStates) {
         self.named.retain(|named| named.group != group);
         let watches = views.of_groups(|it| it == group);
         let watches: Vec<_> = watches.map(|(watch, _)| watch).collect();
-        for watch in &watches {
-            self.end(*watch, views);
+        for watch in watches {
+            self.end(watch, views);
         }
-        watches
     }
 
     fn end(&mut self, watch: Watch, views: &mut WatchStates) {
         views.end(watch);
+        self.ended.push(watch);
         self.unseen.remove(&watch);
         if let Watch::DaemonSets(group) = watch {
             self.daemon_sets.remove(&group);
         }
     }
 
-    /// Sets the pod selector of a `DaemonSet` that is waited for by name. Returns the watches that have ended.
+    /// Sets the pod selector of a `DaemonSet` that is waited for by name.
     pub(super) fn select_pods(
         &mut self,
         group: ComponentGroup,
         selector: Option<Selector>,
         views: &mut WatchStates,
-    ) -> Vec<Watch> {
+    ) {
         let Some(Component::DaemonSet(key)) = self.get(group).cloned() else {
-            return Vec::new();
+            return;
         };
         let pods = Watch::Pods(group);
         match (views.scope(pods), selector) {
@@ -171,12 +167,10 @@ impl Components {
             }
             (Some(scope), selector) if scope.labels == selector => {}
             (Some(_), _) => {
-                let ended = self.end_group(group, views);
+                self.end_group(group, views);
                 self.begin_group(Component::DaemonSet(key), views);
-                return ended;
             }
         }
-        Vec::new()
     }
 
     /// If a group is named, works out whether all of it has been seen; returns whether that has changed. `is_unreadable`: one
