@@ -20,7 +20,7 @@ use super::notice::{self, About, Notice};
 use super::outbox::{Job, Outbox};
 use super::pacer::{Class, Pacer};
 use super::repairs::Repairs;
-use super::rules::Rules;
+use super::rules::{NODES_IN_STATUSES, Rules};
 use super::settings::Settings;
 use super::survey::{self, Survey};
 use super::unreadable::tell_unreadable;
@@ -91,7 +91,7 @@ impl Engine {
     /// When to call [`Self::take`] again at the latest, inputs or not.
     pub fn next_wake(&self) -> Option<Instant> {
         let now = self.out.now.monotonic;
-        let gives_way = self.allowance == 0 || self.rules.gives_way();
+        let gives_way = self.allowance == 0 || self.rules.allowance == 0;
         let next = [
             self.out.next_wake(),
             self.cache.views.next_due(now),
@@ -230,7 +230,7 @@ impl Engine {
     fn work(&mut self) {
         self.next_gating = None;
         self.allowance = EVALUATIONS;
-        self.rules.renew_allowance();
+        self.rules.allowance = NODES_IN_STATUSES;
         if self.leading_since.is_some() && self.cache.has_synced() && !self.is_stopping {
             let changes = std::mem::take(&mut self.cache.turn.changes);
             if changes.rules {

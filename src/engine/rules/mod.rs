@@ -27,13 +27,13 @@ use first_gating::FirstGating;
 pub(crate) use gating::{guard_for, observe};
 
 /// How many nodes the statuses built in one go may cover: a few milliseconds' work.
-const NODES_IN_STATUSES: usize = 50_000;
+pub(super) const NODES_IN_STATUSES: usize = 50_000;
 
 #[derive(Debug)]
 pub struct Rules {
     pub works: Map<Arc<str>, RuleWork>,
     /// For how many nodes statuses may still be built before other work is done.
-    allowance: usize,
+    pub allowance: usize,
     gating_limits: Limits,
     node_limit: usize,
 }
@@ -135,14 +135,5 @@ impl Rules {
             out.tell(Notice::on_rule(rule, topic, why));
         }
         work.status_changed(out);
-    }
-
-    pub fn renew_allowance(&mut self) {
-        self.allowance = NODES_IN_STATUSES;
-    }
-
-    /// Whether statuses may wait only for other work.
-    pub fn gives_way(&self) -> bool {
-        self.allowance == 0
     }
 }
