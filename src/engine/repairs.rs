@@ -327,12 +327,11 @@ pub(super) fn prospects(
     let census = Census::take(nodes, cache.cluster().rules.rules(), would_be_overdue, now);
     for node in cache.nodes.nodes().filter(|node| late.contains(&node.name)) {
         let group = Group::of(cache.claims.pool_name(node), rule);
-        let count = if census.of(group).exceeds(repair.max_unhealthy) {
-            &mut prospects.blocked
+        if census.of(group).exceeds(repair.max_unhealthy) {
+            prospects.blocked += 1;
         } else {
-            &mut prospects.repaired
-        };
-        *count += 1;
+            prospects.repaired += 1;
+        }
     }
     prospects
 }

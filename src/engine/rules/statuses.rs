@@ -121,8 +121,7 @@ impl Rules {
         }
         // Nothing has been done for a rule that is not adopted. The status of a deleted rule only says what holds up its
         // deletion.
-        let has_begun = rule.is_taken_on() || rule.spec.is_err();
-        if !has_begun {
+        if rule.spec.is_ok() && !rule.is_taken_on() {
             return;
         }
         self.allowance = self.allowance.saturating_sub(1 + nodes.len());
