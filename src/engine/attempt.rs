@@ -151,8 +151,7 @@ impl Attempt {
 
     /// Retries at this time or later.
     pub fn wait_until(&mut self, at: Instant) {
-        let due = self.backoff.due();
-        self.backoff.retry_at(due.map_or(at, |due| due.max(at)));
+        self.backoff.not_before = self.backoff.not_before.max(Some(at));
     }
 
     /// Notes that a rule made this change. Returns `Some` if it repeats the last one, which had been undone.

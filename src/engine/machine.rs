@@ -451,8 +451,8 @@ impl Engine {
             return;
         };
         match end {
-            WriteEnd::Failed | WriteEnd::Read(None) => {}
-            WriteEnd::Read(Some(node)) => {
+            WriteEnd::Again(None) => {}
+            WriteEnd::Again(Some(node)) => {
                 self.cache.apply_answer(Object::Node(*node), self.out.now);
             }
             WriteEnd::Refused(changes, why) => {

@@ -55,12 +55,10 @@ pub struct NodeWrite {
 pub enum WriteEnd {
     /// It succeeded, and this is the node's metadata now, at this version.
     CarriedOut(Box<NodeWrite>, Version, Box<Node>),
-    /// The node had changed, and was read again.
-    Read(Option<Box<Watched<Node>>>),
+    /// The node is evaluated again, as it was read after a conflict; `None` if it was not read.
+    Again(Option<Box<Watched<Node>>>),
     /// The API server refused these changes, with this message.
     Refused(Vec<TaintChange>, String),
-    /// It failed, and is retried later.
-    Failed,
 }
 
 impl WriteWork {
@@ -155,7 +153,7 @@ impl WriteWork {
         let now = out.now.monotonic;
         self.attempt.under_way = false;
         let Some(write) = self.write.take() else {
-            return Some(WriteEnd::Read(result.ok().map(Box::new)));
+            return Some(WriteEnd::Again(result.ok().map(Box::new)));
         };
         let read = |answer: Watched<Node>| Ok((answer.version(), answer.read()?));
         let error = match result.and_then(read) {
@@ -168,7 +166,7 @@ impl WriteWork {
         if error.is_refusal() {
             let Some(part) = write.part else {
                 self.is_split = true;
-                return Some(WriteEnd::Failed);
+                return Some(WriteEnd::Again(None));
             };
             let attempt = self.parts.get_mut(&part);
             out.pacer
@@ -178,7 +176,7 @@ impl WriteWork {
                 self.bare.push(part);
                 if can_be_bare(&write.plan) && attempt.refusals == 1 {
                     attempt.backoff.retry_at(now);
-                    return Some(WriteEnd::Failed);
+                    return Some(WriteEnd::Again(None));
                 }
             }
             return Some(WriteEnd::Refused(write.plan.changes, error.to_string()));
@@ -186,7 +184,7 @@ impl WriteWork {
         // If the node is gone, its watch will say so. The pause limits retries while the watch lags.
         self.attempt.ended(Some(&error), now);
         if error != RequestError::Conflict {
-            return Some(WriteEnd::Failed);
+            return Some(WriteEnd::Again(None));
         }
         debug!(node = %name, "the node has changed in the meantime; evaluating it again");
         for change in &write.plan.changes {
