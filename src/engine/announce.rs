@@ -91,11 +91,9 @@ pub(super) fn announce(
         if !plan.repair_is_postponed {
             let notice = repairs::notice(node, outcome);
             let words = notice.as_ref().map(repairs::words);
-            let is_blocked = |it: &Notice| it.topic == &notice::REPAIR_BLOCKED;
-            let subject = if notice.as_ref().is_some_and(is_blocked) {
-                NOT_REPAIRED_YET
-            } else {
-                NOT_REPAIRED
+            let subject = match &notice {
+                Some(it) if it.topic == &notice::REPAIR_BLOCKED => NOT_REPAIRED_YET,
+                _ => NOT_REPAIRED,
             };
             if is_due(told, node, subject, &rule.uid, words, out)
                 && let Some(notice) = notice

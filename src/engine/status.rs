@@ -1,6 +1,4 @@
 //! Builds a rule's status: exact counts, bounded lists, and no change without a reason.
-//!
-//! Pure: the controller's findings go in, the status comes out.
 
 mod conditions;
 mod tally;

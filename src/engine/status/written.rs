@@ -1,7 +1,5 @@
 //! Tracks the status that was last written, and whether someone else has overwritten it: another controller of these rules,
 //! `kubectl edit --subresource=status`, a restored backup.
-//!
-//! Pure: writes, answers and watch events go in.
 
 use crate::api::NodeReadinessRuleStatus;
 use crate::object::Version;
