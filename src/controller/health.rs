@@ -8,6 +8,7 @@ use axum::routing::get;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 
+use crate::serve::tls::Certificates;
 use crate::serve::{probed, serve_http};
 
 /// The process is not alive once the loop has stood still this long. It starts a round at least every [`BEAT`].
@@ -20,18 +21,17 @@ pub(crate) const BEAT: Duration = Duration::from_secs(10);
 pub(crate) struct Readiness {
     /// Whether every watch that no decision can do without has completed its first list.
     pub synced: bool,
-    /// Why the webhook, if enabled, cannot be called yet.
-    pub webhook: Option<String>,
     /// Why watches do not work, by the watch's name.
     pub problems: BTreeMap<&'static str, String>,
 }
 
 impl Readiness {
-    /// Why the controller is not ready. `knows_brake`: whether the state of the emergency brake is known. A watch that breaks
-    /// later does not make a synced controller unready, since a restart would not fix it.
-    fn problem(&self, knows_brake: bool) -> Option<String> {
+    /// Why the controller is not ready. `webhook`: why that, if enabled, cannot be called yet. `knows_brake`: whether the state of the
+    /// emergency brake is known. A watch that breaks later does not make a synced controller unready, since a restart would not fix it.
+    fn problem(&self, webhook: Option<&str>, knows_brake: bool) -> Option<String> {
         let watches = self.problems.values().filter(|_| !self.synced);
-        let mut problems: Vec<_> = watches.chain(&self.webhook).map(String::as_str).collect();
+        let watches = watches.map(String::as_str);
+        let mut problems: Vec<_> = watches.chain(webhook).collect();
         if !self.synced && problems.is_empty() {
             problems.push("caches have not synced yet");
         }
@@ -55,11 +55,16 @@ fn stall(pulse: Option<Instant>, now: Instant) -> Option<String> {
 pub(crate) fn serve(
     listener: TcpListener,
     readiness: watch::Receiver<Readiness>,
+    webhook: Option<Certificates>,
     brake: watch::Receiver<Option<bool>>,
     pulse: watch::Receiver<Option<Instant>>,
 ) {
     let alive = async move || probed(stall(*pulse.borrow(), Instant::now()));
-    let ready = async move || probed(readiness.borrow().problem(brake.borrow().is_some()));
+    let ready = async move || {
+        let webhook = webhook.as_ref().and_then(Certificates::problem);
+        let knows_brake = brake.borrow().is_some();
+        probed(readiness.borrow().problem(webhook.as_deref(), knows_brake))
+    };
     let router = Router::new()
         .route("/healthz", get(alive))
         .route("/readyz", get(ready));
@@ -83,7 +88,7 @@ mod tests {
             (&Readiness::default(), true, Some("caches have not synced yet")),
         ];
         for (readiness, knows_brake, expected) in cases {
-            assert_eq!(readiness.problem(knows_brake).as_deref(), expected);
+            assert_eq!(readiness.problem(None, knows_brake).as_deref(), expected);
         }
     }
 

@@ -188,10 +188,6 @@ pub async fn run(args: ControllerArgs) -> anyhow::Result<()> {
     let (survey, surveys) = mpsc::channel(1);
     let elects = args.elects(std::env::var_os("KUBERNETES_SERVICE_HOST").is_some());
     let brake = Brake::new(args.suspend_all, elects);
-    if let BindAddress(Some(address)) = args.health_probe_bind_address {
-        let listener = listen(address, "health probes", "--health-probe-bind-address")?;
-        health::serve(listener, probe, brake.subscribe(), beats);
-    }
     let exposition = {
         let metrics = metrics.clone();
         move || metrics.registry.exposition()
@@ -200,11 +196,11 @@ pub async fn run(args: ControllerArgs) -> anyhow::Result<()> {
     let shutdown = told_to_stop().context("cannot handle signals")?;
     let now = driver::now();
     let engine = Engine::new(&settings, now);
-    if args.webhook.enable_webhook {
-        let readiness = readiness.clone();
-        let report = move |problem| readiness.send_modify(|readiness| readiness.webhook = problem);
-        let (settings, readers) = (settings.clone(), engine.readers());
-        webhook::start(&args.webhook, &client, settings, readers, report)?;
+    let readers = engine.readers();
+    let webhook = webhook::start(&args.webhook, &client, settings.clone(), readers)?;
+    if let BindAddress(Some(address)) = args.health_probe_bind_address {
+        let listener = listen(address, "health probes", "--health-probe-bind-address")?;
+        health::serve(listener, probe, webhook, brake.subscribe(), beats);
     }
 
     info!(

@@ -17,7 +17,7 @@ use crate::engine::{Readers, Settings};
 use crate::process::own_namespace;
 use crate::serve::address::{BindAddress, listen, parse_address};
 use crate::serve::serve_http;
-use crate::serve::tls::{ManagedCertificate, client_authorities, follow};
+use crate::serve::tls::{Certificates, ManagedCertificate, client_authorities, follow};
 use surroundings::Surveyor;
 
 /// The validation webhook.
@@ -47,17 +47,17 @@ pub struct WebhookArgs {
     pub webhook_client_ca_file: Option<PathBuf>,
 }
 
-/// Serves the webhook for as long as the process lives.
-///
-/// `report` receives the reason why the webhook cannot be called yet, and `None` once it can. Problems that time can fix are
-/// reported this way; all others are returned as errors.
+/// Serves the webhook for as long as the process lives, if that is enabled. It can be called once there is a certificate: why there
+/// is none is what time can fix. Any other problem is an error.
 pub(crate) fn start(
     args: &WebhookArgs,
     client: &Client,
     settings: Settings,
     readers: Readers,
-    report: impl Fn(Option<String>) + Send + 'static,
-) -> anyhow::Result<()> {
+) -> anyhow::Result<Option<Certificates>> {
+    if !args.enable_webhook {
+        return Ok(None);
+    }
     let address = args.webhook_bind_address.0;
     let address = address
         .context("--enable-webhook needs an address to listen on: give --webhook-bind-address")?;
@@ -73,18 +73,8 @@ pub(crate) fn start(
     let clients = clients.context("--webhook-client-ca-file")?;
     let listener = listen(address, "the webhook", "--webhook-bind-address")?;
     info!(%address, "serving the webhook");
-
-    let mut state = certificates.subscribe();
-    tokio::spawn(async move {
-        loop {
-            report(state.borrow_and_update().as_ref().err().cloned());
-            if state.changed().await.is_err() {
-                return;
-            }
-        }
-    });
     let router = server::router(Surveyor::new(client.clone(), settings, readers));
-    let tls = certificates.acceptor(clients);
+    let tls = certificates.clone().acceptor(clients);
     tokio::spawn(serve_http(listener, "the webhook", 384, Some(tls), router));
-    Ok(())
+    Ok(Some(certificates))
 }

@@ -1,32 +1,32 @@
 //! The TLS acceptor's inputs: a certificate that can be replaced while serving, and the authorities of clients.
 
 use std::fmt::Display;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
-use tokio::sync::watch;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::server::danger::ClientCertVerifier;
 use tokio_rustls::rustls::server::{ClientHello, ResolvesServerCert, WebPkiClientVerifier};
 use tokio_rustls::rustls::sign::CertifiedKey;
 use tokio_rustls::rustls::{RootCertStore, ServerConfig};
 
+use super::super::lock;
 use super::certificate::{CertificateError, ServingCertificate, certificates, provider};
 
 /// A certificate that may still be missing and may be replaced at any time. Clones share it.
 ///
 /// New connections get the latest certificate; open ones keep theirs.
 #[derive(Debug, Clone)]
-pub(crate) struct Certificates(Arc<watch::Sender<Result<ServingCertificate, String>>>);
+pub(crate) struct Certificates(Arc<Mutex<Result<ServingCertificate, String>>>);
 
 impl Certificates {
     /// A certificate, or why there is none yet. Until there is one, every handshake fails.
     pub(crate) fn new(state: Result<ServingCertificate, String>) -> Self {
-        Self(Arc::new(watch::Sender::new(state)))
+        Self(Arc::new(Mutex::new(state)))
     }
 
     /// Serves this certificate from now on, or none for this reason.
     pub(crate) fn set(&self, state: Result<ServingCertificate, String>) {
-        drop(self.0.send_replace(state));
+        *lock(&self.0) = state;
     }
 
     /// Records why there is no certificate, unless there is one.
@@ -37,7 +37,7 @@ impl Certificates {
     }
 
     pub(crate) fn current(&self) -> Option<ServingCertificate> {
-        self.0.borrow().as_ref().ok().cloned()
+        lock(&self.0).as_ref().ok().cloned()
     }
 
     /// Accepts TLS 1.2 and 1.3 for HTTP/1.1. With `clients`, a client must show a certificate from these authorities.
@@ -52,9 +52,9 @@ impl Certificates {
         TlsAcceptor::from(Arc::new(config))
     }
 
-    /// Watches the certificate, or the reason why there is none.
-    pub(crate) fn subscribe(&self) -> watch::Receiver<Result<ServingCertificate, String>> {
-        self.0.subscribe()
+    /// Why there is no certificate.
+    pub(crate) fn problem(&self) -> Option<String> {
+        lock(&self.0).as_ref().err().cloned()
     }
 }
 
@@ -97,8 +97,7 @@ mod tests {
         let lifetime = std::time::Duration::from_secs(3600);
         let made = issue(&["localhost".into()], Timestamp::now(), lifetime);
         let certificates = Certificates::new(Err("not yet".into()));
-        let state = certificates.subscribe();
-        let why = || state.borrow().clone().err();
+        let why = || certificates.problem();
         certificates.explain("still not".into());
         assert_eq!(why().as_deref(), Some("still not"));
         certificates.set(Ok(made.unwrap()));
