@@ -18,11 +18,8 @@ pub(crate) struct Permits {
     addresses: Mutex<HashMap<IpAddr, Arc<Semaphore>>>,
 }
 
-/// Given back when dropped.
-pub(crate) struct Permit {
-    _all: OwnedSemaphorePermit,
-    _own: OwnedSemaphorePermit,
-}
+/// One of all, and one of the address: given back when dropped.
+pub(crate) type Permit = (OwnedSemaphorePermit, OwnedSemaphorePermit);
 
 impl Permits {
     pub(crate) fn new(all: usize, each: usize) -> Self {
@@ -53,10 +50,7 @@ impl Permits {
     /// The rest of a permit, at once or as soon as one is free.
     pub(crate) async fn complete(&self, own: OwnedSemaphorePermit) -> Permit {
         let all = self.all.clone().acquire_owned().await;
-        Permit {
-            _all: all.expect(NEVER_CLOSED),
-            _own: own,
-        }
+        (all.expect(NEVER_CLOSED), own)
     }
 
     fn of(&self, address: IpAddr) -> Arc<Semaphore> {
