@@ -36,26 +36,25 @@ const PATIENCE: Duration = Duration::from_secs(6);
 /// The most bytes of a request: an update carries the old and the new object, each at most etcd's limit (1.5 MiB).
 const LARGEST: usize = 4 << 20;
 
-#[derive(Clone)]
 struct Webhook {
-    turns: Arc<Permits>,
-    long: Arc<Permits>,
-    surveyor: Arc<Surveyor>,
+    turns: Permits,
+    long: Permits,
+    surveyor: Surveyor,
 }
 
 pub(super) fn router(surveyor: Surveyor) -> Router {
     Router::new()
         .route(PATH, post(answer))
         .layer(DefaultBodyLimit::max(LARGEST))
-        .with_state(Webhook {
-            turns: Arc::new(Permits::new(REVIEWS.0, REVIEWS.1)),
-            long: Arc::new(Permits::new(REVIEWS.0, REVIEWS.1)),
-            surveyor: Arc::new(surveyor),
-        })
+        .with_state(Arc::new(Webhook {
+            turns: Permits::new(REVIEWS.0, REVIEWS.1),
+            long: Permits::new(REVIEWS.0, REVIEWS.1),
+            surveyor,
+        }))
 }
 
 async fn answer(
-    State(webhook): State<Webhook>,
+    State(webhook): State<Arc<Webhook>>,
     Extension(Peer(peer, arrived)): Extension<Peer>,
     request: Request,
 ) -> Response {
