@@ -50,11 +50,9 @@ impl From<kube::Error> for RequestError {
         // A failed `test` of a JSON patch is a 422 whose details name neither an object nor a field. A merge patch with another
         // UID is one that names only `metadata.uid`.
         let is_another = status.details.as_ref().is_some_and(|details| {
-            let mut fields = details.causes.iter().map(|cause| cause.field.as_str());
-            match details.causes.as_slice() {
-                [] => details.name.is_empty(),
-                _ => fields.all(|field| field == "metadata.uid"),
-            }
+            let mut causes = details.causes.iter();
+            (details.name.is_empty() || !details.causes.is_empty())
+                && causes.all(|cause| cause.field == "metadata.uid")
         });
         match status.code {
             404 => Self::Gone,
