@@ -188,11 +188,7 @@ pub async fn run(args: ControllerArgs) -> anyhow::Result<()> {
     let (survey, surveys) = mpsc::channel(1);
     let elects = args.elects(std::env::var_os("KUBERNETES_SERVICE_HOST").is_some());
     let brake = Brake::new(args.suspend_all, elects);
-    let exposition = {
-        let metrics = metrics.clone();
-        move || metrics.registry.exposition()
-    };
-    serve::scrape::serve(&args.metrics, &client, exposition, survey)?;
+    serve::scrape::serve(&args.metrics, &client, metrics.registry.clone(), survey)?;
     let shutdown = told_to_stop().context("cannot handle signals")?;
     let now = driver::now();
     let engine = Engine::new(&settings, now);
@@ -252,11 +248,8 @@ pub async fn run(args: ControllerArgs) -> anyhow::Result<()> {
 }
 
 fn settings(args: &ControllerArgs) -> Result<Settings, ConfigError> {
-    let config = match &args.config {
-        Some(path) => Config::read(path)?,
-        None => Config::default(),
-    };
-    let (classes, passing_taints) = config.parts()?;
+    let config = args.config.as_deref().map(Config::read).transpose()?;
+    let (classes, passing_taints) = config.unwrap_or_default().parts()?;
     Ok(Settings {
         classes,
         passing_taints,

@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use anyhow::{Context, anyhow};
 use axum::middleware::from_fn_with_state;
-use axum::response::Response;
 use axum::routing::get;
 use axum::{Extension, Router};
 use jiff::Timestamp;
@@ -16,6 +15,7 @@ use tracing::{info, warn};
 
 use super::access::AccessGuard;
 use super::address::{BindAddress, listen, parse_address};
+use super::metric::Registry;
 use super::server::{Peer, serve_http};
 use super::tls::{Certificates, follow, issue};
 use crate::process::own_namespace;
@@ -48,11 +48,11 @@ pub struct MetricsArgs {
 /// Asks the reconcile loop to update the gauges. The loop answers when it is done.
 pub(crate) type SurveyRequest = oneshot::Sender<()>;
 
-/// Serves `/metrics` for as long as the process lives. `exposition` makes the answer once the gauges are up to date.
+/// Serves `/metrics` for as long as the process lives.
 pub(crate) fn serve(
     args: &MetricsArgs,
     client: &Client,
-    exposition: impl Fn() -> Response + Clone + Send + Sync + 'static,
+    registry: Registry,
     surveys: mpsc::Sender<SurveyRequest>,
 ) -> anyhow::Result<()> {
     if args.cert_dir.is_some() && !args.secure {
@@ -65,7 +65,7 @@ pub(crate) fn serve(
     let scrape = async move |Extension(Peer(_, arrived)): Extension<Peer>| {
         arrived.store(true, Ordering::Relaxed);
         update_gauges(&surveys).await;
-        exposition()
+        registry.exposition()
     };
     let router = Router::new().route("/metrics", get(scrape));
     let (router, tls) = if args.secure {
