@@ -3,9 +3,11 @@
 use std::path::Path;
 use std::time::Duration;
 
-use axum::http::header::{ACCEPT, RETRY_AFTER, USER_AGENT};
-use axum::http::{HeaderValue, Request, response};
+use axum::http::header::{ACCEPT, DATE, RETRY_AFTER, USER_AGENT};
+use axum::http::{HeaderMap, HeaderValue, Request, response};
 use http_body_util::BodyExt;
+use jiff::Timestamp;
+use jiff::fmt::rfc2822;
 use kube::client::Body;
 use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
 use kube::core::response::StatusDetails;
@@ -149,6 +151,12 @@ pub(crate) fn refusal(head: &response::Parts, body: &[u8]) -> Status {
         details.retry_after_seconds = details.retry_after_seconds.max(seconds);
     }
     status
+}
+
+/// The API server's time when it answered, in whole seconds.
+pub(crate) fn served_at(headers: &HeaderMap) -> Option<Timestamp> {
+    let date = headers.get(DATE)?.to_str().ok()?;
+    rfc2822::parse(date).ok().map(|date| date.timestamp())
 }
 
 /// How long the API server asks to wait before a retry, if it does.

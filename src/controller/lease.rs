@@ -3,9 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use axum::http::header;
 use jiff::Timestamp;
-use jiff::fmt::rfc2822;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 use kube::api::PostParams;
@@ -19,6 +17,7 @@ use super::answer::within;
 use super::brake::Brake;
 use super::health::Readiness;
 use crate::api::names::LEASE as LEASE_NAME;
+use crate::cluster::client;
 use crate::engine::RequestError;
 use crate::engine::election::{
     LEASE_DURATION, LeaseClaim, Loss, Renewal, Term, is_blind, may_stand,
@@ -74,9 +73,8 @@ impl Election {
             let (client, offset) = (client.clone(), offset.clone());
             async move {
                 let answer = client.send(request).await?;
-                let date = answer.headers().get(header::DATE);
-                if let Some(date) = date.and_then(|date| rfc2822::parse(date.to_str().ok()?).ok()) {
-                    let ahead = Timestamp::now().duration_since(date.timestamp());
+                if let Some(served_at) = client::served_at(answer.headers()) {
+                    let ahead = Timestamp::now().duration_since(served_at);
                     offset.set(ahead.as_secs_f64());
                 }
                 Ok::<_, kube::Error>(answer)
@@ -293,16 +291,12 @@ impl Election {
     async fn read(&mut self) -> Result<(), RequestError> {
         let lease = within(REQUEST_TIMEOUT, self.api.get_opt(LEASE_NAME)).await?;
         self.see(lease.as_ref());
-        match lease {
-            None => self.seen = None,
-            Some(lease) => {
-                let known = self.seen.as_ref().map(|(seen, _)| &seen.metadata);
-                let version = &lease.metadata.resource_version;
-                if known.is_none_or(|known| known.resource_version != *version) {
-                    self.seen = Some((lease, Instant::now()));
-                }
-            }
-        }
+        let version = |it: &Lease| it.metadata.resource_version.clone();
+        let known = self.seen.take();
+        self.seen = lease.map(|lease| match known {
+            Some(known) if version(&known.0) == version(&lease) => known,
+            _ => (lease, Instant::now()),
+        });
         Ok(())
     }
 

@@ -3,11 +3,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use axum::http::header::DATE;
 use axum::http::{Request, Uri};
 use futures::future::join_all;
 use http_body_util::BodyExt;
-use jiff::fmt::rfc2822;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::admissionregistration::v1::{
     MutatingAdmissionPolicy, MutatingAdmissionPolicyBinding, ValidatingWebhookConfiguration,
@@ -28,7 +26,7 @@ use crate::api::names::{
 };
 use crate::cli::read::ObjectSource;
 use crate::cli::snapshot::{Controller, Leader, Snapshot};
-use crate::cluster::{Cluster, ResourceKind};
+use crate::cluster::{Cluster, ResourceKind, client};
 use crate::finding::{Check, Finding, Severity};
 use crate::object::RuleObject;
 use crate::process::is_nodegate;
@@ -105,11 +103,9 @@ async fn version(cluster: &Cluster) -> Result<(Info, Option<Timestamp>), String>
         Ok((head, body.collect().await?.to_bytes()))
     };
     let (head, body) = cluster.answered(answer.await)?;
-    let date = head.headers.get(DATE).and_then(|date| date.to_str().ok());
-    let date = date.and_then(|date| rfc2822::parse(date).ok());
     let version = serde_json::from_slice(&body);
     let version = version.map_err(|_| format!("the API server answers {}", head.status))?;
-    Ok((version, date.map(|date| date.timestamp())))
+    Ok((version, client::served_at(&head.headers)))
 }
 
 #[allow(clippy::unnecessary_wraps, reason = "every verdict is one")]
