@@ -21,6 +21,10 @@ use x509_parser::parse_x509_certificate;
 /// The common name of each CA that Nodegate makes.
 const AUTHORITY: &str = "nodegate-ca";
 
+/// The keys of a Secret with a certificate, and its files.
+pub(super) const CHAIN: &str = "tls.crt";
+pub(super) const KEY: &str = "tls.key";
+
 /// How far back validity begins, for clients whose clocks run slow.
 const CLOCK_SKEW: Duration = Duration::from_secs(3600);
 
@@ -109,8 +113,6 @@ impl PartialEq for ServingCertificate {
         self.certified.cert == other.certified.cert
     }
 }
-
-impl Eq for ServingCertificate {}
 
 /// Leaves out the private key.
 impl fmt::Debug for ServingCertificate {

@@ -7,11 +7,9 @@ use std::time::Duration;
 
 use tracing::{info, warn};
 
-use super::certificate::{CertificateError, ServingCertificate};
+use super::certificate::{CHAIN, CertificateError, KEY, ServingCertificate};
 use super::serving::{Certificates, ClientAuthorities, authorities};
 
-const CHAIN: &str = "tls.crt";
-const KEY: &str = "tls.key";
 /// How often the files are read again. They are small, and a mounted Secret changes by swapping symbolic links, which few file
 /// watchers notice.
 const POLL: Duration = Duration::from_secs(2);

@@ -19,7 +19,7 @@ use kube::{Api, Client};
 use serde_json::json;
 use tracing::{info, warn};
 
-use super::certificate::{CertificateError, ServingCertificate, issue};
+use super::certificate::{CHAIN, CertificateError, KEY, ServingCertificate, issue};
 use super::serving::Certificates;
 use crate::cluster::{client, with_causes};
 
@@ -29,8 +29,6 @@ const CONFIGURATION: &str = "nrr-validating-webhook-configuration";
 /// The label of a Secret that Nodegate may write. `app.kubernetes.io/managed-by` belongs to whoever installs it.
 const MARK: (&str, &str) = ("nodegate.dev/certificate", "webhook");
 const CA: &str = "ca.crt";
-const CHAIN: &str = "tls.crt";
-const KEY: &str = "tls.key";
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
 const LIFETIME: Duration = DAY.saturating_mul(90);
