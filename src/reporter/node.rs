@@ -234,18 +234,16 @@ fn patch(condition: &Value) -> Value {
 
 /// Replaces the condition of the same type in a Node, or adds it. Everything else is unchanged.
 fn put(node: &mut Value, condition: &Value) {
-    let conditions = &mut node["status"]["conditions"];
-    if !conditions.is_array() {
-        *conditions = json!([]);
-    }
-    let Some(conditions) = conditions.as_array_mut() else {
-        return;
+    let mut conditions = match node["status"]["conditions"].take() {
+        Value::Array(conditions) => conditions,
+        _ => Vec::new(),
     };
     let mut known = conditions.iter_mut();
     match known.find(|known| known["type"] == condition["type"]) {
         Some(known) => *known = condition.clone(),
         None => conditions.push(condition.clone()),
     }
+    node["status"]["conditions"] = conditions.into();
 }
 
 #[cfg(test)]
