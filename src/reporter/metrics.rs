@@ -80,13 +80,6 @@ pub(super) struct ReporterHealth {
 }
 
 impl ReporterHealth {
-    pub(super) fn new() -> Self {
-        Self {
-            last_check: Instant::now(),
-            unready: Some("nothing has been reported yet".to_owned()),
-        }
-    }
-
     /// Why the reporter is not alive: checks do not end.
     fn stall(&self, patience: Duration) -> Option<String> {
         let age = self.last_check.elapsed();

@@ -60,7 +60,10 @@ pub async fn run(args: ReporterArgs) -> anyhow::Result<()> {
     }
     let node = ReportedNode::new(&args, &settings).await?;
     let metrics = ReporterMetrics::at_zero();
-    let (health, probe) = watch::channel(ReporterHealth::new());
+    let (health, probe) = watch::channel(ReporterHealth {
+        last_check: Instant::now(),
+        unready: Some("nothing has been reported yet".to_owned()),
+    });
     let patience = (settings.interval + settings.timeout) * MISSED_CHECKS.0;
     let patience = patience.max(MISSED_CHECKS.1);
     if let BindAddress(Some(address)) = settings.metrics {
