@@ -100,10 +100,8 @@ fn server(text: &str, form: &str) -> Result<(String, String), String> {
 fn unix(text: &str, rest: &str) -> Result<EndpointCheck, String> {
     let wrong = || not_of("unix:///SOCKET[:/PATH]", text);
     let rest = rest.strip_prefix("//").unwrap_or(rest);
-    let (socket, path) = match rest.split_once(':') {
-        Some((socket, path)) => (socket, Some(path)),
-        None => (rest, None),
-    };
+    let (socket, path) = rest.split_once(':').unzip();
+    let socket = socket.unwrap_or(rest);
     if !socket.starts_with('/') || socket.len() < 2 {
         return Err(wrong());
     }
