@@ -116,7 +116,11 @@ impl Webhook {
             }
             // It was unusable before, and stays so.
             _ if subject.faults.is_empty() => Surroundings::default(),
-            _ => self.surveyor.other_rules().await,
+            // It is rejected anyway.
+            _ => Surroundings {
+                rules: self.surveyor.rules().await.unwrap_or_default(),
+                ..Surroundings::default()
+            },
         };
         // It may plan for every node of the cluster.
         let judged = block_in_place(|| review(&subject, self.surveyor.classes(), &surroundings));

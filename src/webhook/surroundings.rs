@@ -159,14 +159,6 @@ impl Surveyor {
         })
     }
 
-    /// Reads only the other rules, for a rule that is rejected anyway; none if they cannot be listed.
-    pub(super) async fn other_rules(&self) -> Surroundings {
-        Surroundings {
-            rules: self.rules().await.unwrap_or_default(),
-            ..Surroundings::default()
-        }
-    }
-
     /// Lists objects, with at most [`READS`] lists at a time, and says whether these are all.
     async fn list<K: Kind>(&self, params: &ListParams) -> kube::Result<(Vec<Watched<K>>, bool)>
     where
@@ -180,7 +172,7 @@ impl Surveyor {
         Ok((list.items, is_whole))
     }
 
-    async fn rules(&self) -> Result<RuleSet, String> {
+    pub(super) async fn rules(&self) -> Result<RuleSet, String> {
         let params = ListParams::default();
         let listed = client::in_time(RULES_DEADLINE, self.list::<RuleObject>(&params)).await;
         let (rules, _) = listed.map_err(|error| match error {
