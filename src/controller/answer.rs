@@ -28,12 +28,6 @@ fn with_remedy(message: String) -> String {
     format!("{message} (grant it with `kubectl apply -k {rbac}`)")
 }
 
-/// Whether a webhook denied the request or failed. Whatever the status code, that says nothing about the state of the object or
-/// of the API server.
-fn is_of_a_webhook(message: &str) -> bool {
-    message.starts_with("admission webhook ") || message.contains("failed calling webhook ")
-}
-
 impl From<kube::Error> for RequestError {
     fn from(error: kube::Error) -> Self {
         let status = match error {
@@ -43,7 +37,10 @@ impl From<kube::Error> for RequestError {
             }
             error => return Self::Failed(with_causes(&error)),
         };
-        if is_of_a_webhook(&status.message) {
+        // That a webhook denies the request or fails says nothing about the state of the object or of the API server.
+        let message = &status.message;
+        if message.starts_with("admission webhook ") || message.contains("failed calling webhook ")
+        {
             return Self::Failed(status.message);
         }
         let retry_after = client::retry_after(&status);
