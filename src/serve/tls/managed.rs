@@ -19,7 +19,7 @@ use kube::{Api, Client};
 use serde_json::json;
 use tracing::{info, warn};
 
-use super::certificate::{CHAIN, CertificateError, KEY, ServingCertificate, issue};
+use super::certificate::{CHAIN, KEY, ServingCertificate, issue};
 use super::serving::Certificates;
 use crate::cluster::{client, with_causes};
 
@@ -50,6 +50,9 @@ pub(crate) struct ManagedCertificate {
     secret: String,
     secrets: Api<Secret>,
     configurations: Api<ValidatingWebhookConfiguration>,
+    certificates: Certificates,
+    /// The next certificate, and when this process first saw its CA in the configuration, which is later than it was written.
+    pending: Option<(ServingCertificate, Instant)>,
 }
 
 #[derive(Debug)]
@@ -57,12 +60,6 @@ enum Setback {
     /// Another replica wrote first: read what it wrote.
     Outrun,
     Problem(String),
-}
-
-impl From<CertificateError> for Setback {
-    fn from(error: CertificateError) -> Self {
-        Self::Problem(error.to_string())
-    }
 }
 
 impl ManagedCertificate {
@@ -75,17 +72,17 @@ impl ManagedCertificate {
             secret: format!("{namespace}/{SECRET}"),
             secrets: Api::namespaced(client.clone(), namespace),
             configurations: Api::all(client.clone()),
+            certificates: certificates.clone(),
+            pending: None,
         };
-        tokio::spawn(managed.keep(certificates.clone()));
+        tokio::spawn(managed.keep());
         certificates
     }
 
-    async fn keep(self, certificates: Certificates) {
+    async fn keep(mut self) {
         let mut problem = None;
-        let mut pending = None;
         loop {
-            let reconciled = self.reconcile(&certificates, &mut pending, Timestamp::now());
-            let pause = match reconciled.await {
+            let pause = match self.reconcile(Timestamp::now()).await {
                 Ok(pause) => {
                     if problem.take().is_some() {
                         info!("the webhook's certificate is in order again");
@@ -94,11 +91,12 @@ impl ManagedCertificate {
                 }
                 Err(Setback::Outrun) => SHORTLY,
                 Err(Setback::Problem(error)) => {
-                    let current = certificates.current();
+                    let current = self.certificates.current();
                     if current.is_some_and(|it| it.has_expired(Timestamp::now())) {
-                        certificates.set(Err(format!("the certificate has expired: {error}")));
+                        let expired = format!("the certificate has expired: {error}");
+                        self.certificates.set(Err(expired));
                     } else {
-                        certificates.explain(error.clone());
+                        self.certificates.explain(error.clone());
                     }
                     if problem.as_ref() != Some(&error) {
                         warn!("cannot keep the webhook's certificate: {error}; trying again");
@@ -112,12 +110,7 @@ impl ManagedCertificate {
     }
 
     /// Brings the Secret, the configuration and the served certificate in line, once. Returns the wait until the next time.
-    async fn reconcile(
-        &self,
-        certificates: &Certificates,
-        pending: &mut Option<(ServingCertificate, Instant)>,
-        now: Timestamp,
-    ) -> Result<Duration, Setback> {
+    async fn reconcile(&mut self, now: Timestamp) -> Result<Duration, Setback> {
         let what = format!("read ValidatingWebhookConfiguration {CONFIGURATION}");
         let configuration = request(&what, self.configurations.get(CONFIGURATION)).await?;
         let names = names(&configuration);
@@ -141,16 +134,17 @@ impl ManagedCertificate {
             outdated => self.renew(secret, outdated, &names, now).await?,
         };
         self.publish(&configuration, &stored.ca).await?;
-        let current = certificates.current();
+        let current = self.certificates.current();
         // An API server that does not know the new CA yet still trusts the certificate in use. Another replica may have written
         // the CA only just now.
+        let pending = &mut self.pending;
         let wait = handover(pending, current.as_ref(), &stored, Instant::now());
         if !wait.is_zero() {
             return Ok(wait);
         }
         if current.as_ref() != Some(&stored) {
             info!(secret = self.secret, "certificate loaded");
-            certificates.set(Ok(stored));
+            self.certificates.set(Ok(stored));
         }
         Ok(INTERVAL)
     }
@@ -163,7 +157,8 @@ impl ManagedCertificate {
         names: &[String],
         now: Timestamp,
     ) -> Result<ServingCertificate, Setback> {
-        let mut issued = issue(names, now, LIFETIME)?;
+        let issued = issue(names, now, LIFETIME);
+        let mut issued = issued.map_err(|error| Setback::Problem(error.to_string()))?;
         issued.ca = bundle(&issued.ca, outdated.as_ref().map(|it| it.ca.as_str()));
         let object = filled(secret, &issued);
         let params = PostParams::default();
@@ -282,9 +277,6 @@ async fn request<T>(
 
 /// How long to wait before `next`, whose CA is now in the configuration, replaces `current`: clients need time to trust it. Zero
 /// without a `current`: an untrusted certificate is no worse than none. Pure.
-///
-/// `pending` is the next certificate, and when this process first saw its CA in the configuration, which is later than it was
-/// written.
 fn handover<C: PartialEq + Clone>(
     pending: &mut Option<(C, Instant)>,
     current: Option<&C>,
