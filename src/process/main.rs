@@ -55,12 +55,10 @@ pub fn main<P: Parser, R: Future<Output = anyhow::Result<ExitCode>>>(
 fn plain(command: Command) -> Command {
     let text = |styled: &StyledStr| StyledStr::from(styled.to_string().replace('`', ""));
     let text = |styled: Option<&StyledStr>| Resettable::<StyledStr>::from(styled.map(text));
-    let (about, long_about) = (command.get_about(), command.get_long_about());
-    let (about, long_about) = (text(about), text(long_about));
+    let (about, long_about) = (text(command.get_about()), text(command.get_long_about()));
     let command = command.about(about).long_about(long_about);
     let command = command.mut_args(|argument| {
-        let (help, long_help) = (argument.get_help(), argument.get_long_help());
-        let (help, long_help) = (text(help), text(long_help));
+        let (help, long_help) = (text(argument.get_help()), text(argument.get_long_help()));
         argument.help(help).long_help(long_help)
     });
     let after = command.get_after_help().cloned();
