@@ -107,6 +107,7 @@ impl Driver {
         let mut shutdown = std::pin::pin!(shutdown);
         let mut leads = false;
         let mut suspends_all = false;
+        let mut batch = Vec::new();
         let ended = loop {
             let now = Instant::now();
             inputs.pulse.send_replace(Some(now));
@@ -144,12 +145,8 @@ impl Driver {
                 Ok(()) = inputs.brake.changed() => {}
                 Ok(()) = inputs.restored.changed() => self.inputs.push(Input::Restored),
                 Some(done) = self.under_way.join_next() => self.answered(done),
-                Some(seen) = inputs.seen.recv() => {
-                    self.inputs.push(Input::Seen(seen));
-                    for _ in 1..BATCH {
-                        let Ok(seen) = inputs.seen.try_recv() else { break };
-                        self.inputs.push(Input::Seen(seen));
-                    }
+                1.. = inputs.seen.recv_many(&mut batch, BATCH) => {
+                    self.inputs.extend(batch.drain(..).map(Input::Seen));
                 }
                 Some(done) = inputs.surveys.recv() => {
                     self.gauges.set(&self.engine.survey(self::now()).readings);
@@ -167,12 +164,8 @@ impl Driver {
     fn take(&mut self) {
         let started = Instant::now();
         let effects = self.engine.take(self.inputs.drain(..), now());
-        if self.engine.has_synced() {
-            self.readiness.send_if_modified(|readiness| {
-                let is_news = !readiness.synced;
-                readiness.synced = true;
-                is_news
-            });
+        if self.engine.has_synced() && !self.readiness.borrow().synced {
+            self.readiness.send_modify(|it| it.synced = true);
         }
         self.counter.count(&effects, started.elapsed());
         for effect in effects {
