@@ -3,11 +3,9 @@
 
 use std::{fmt, str::FromStr, time};
 
+use jiff::fmt::friendly::{FractionalUnit, Spacing, SpanPrinter};
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
-
-const SECONDS_PER_MINUTE: u64 = 60;
-const SECONDS_PER_HOUR: u64 = 3600;
 
 /// The longest duration, in nanoseconds: Go's `int64`, about 292 years.
 const MAX_NANOS: u64 = i64::MAX.unsigned_abs();
@@ -117,26 +115,10 @@ fn split_while(text: &str, belongs: impl Fn(char) -> bool) -> (&str, &str) {
 
 impl fmt::Display for Duration {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let total = self.0.as_secs();
-        let (hours, minutes, seconds) = (
-            total / SECONDS_PER_HOUR,
-            total % SECONDS_PER_HOUR / SECONDS_PER_MINUTE,
-            total % SECONDS_PER_MINUTE,
-        );
-        if hours > 0 {
-            write!(f, "{hours}h")?;
-        }
-        if minutes > 0 {
-            write!(f, "{minutes}m")?;
-        }
-        match self.0.subsec_nanos() {
-            0 if seconds == 0 && total > 0 => Ok(()),
-            0 => write!(f, "{seconds}s"),
-            nanos => {
-                let fraction = format!("{nanos:09}");
-                write!(f, "{seconds}.{}s", fraction.trim_end_matches('0'))
-            }
-        }
+        let printer = SpanPrinter::new()
+            .spacing(Spacing::None)
+            .fractional(Some(FractionalUnit::Second));
+        f.write_str(&printer.unsigned_duration_to_string(&self.0))
     }
 }
 
