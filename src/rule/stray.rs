@@ -69,33 +69,29 @@ impl RuleSet {
             let reach = rule.reach.as_ref().filter(|reach| reach.key == key)?;
             (!rule.deleting || rule.releases()).then_some((&**rule, reach.effect))
         });
-        let of_key: Vec<(&Rule, TaintEffect)> = of_key.collect();
-        let own = || of_key.iter().filter(|(_, of_rule)| *of_rule == effect);
-        if own().any(|(rule, _)| rule.releases() && selects(rule)) {
+        let (own, others): (Vec<_>, Vec<_>) = of_key.partition(|(_, other)| *other == effect);
+        let removes = |it: &&(&Rule, TaintEffect)| it.0.releases() && selects(it.0);
+        if own.iter().any(|it| removes(&it)) {
             return None;
         }
-        let name = |rule: &Rule| rule.name.clone();
-        // Each of its rules that selects the node is a dry run or cannot be used.
-        let why = own().find(|(rule, _)| selects(rule)).map(|(rule, _)| {
-            let rule_name = name(rule);
-            match &rule.spec {
-                Ok(_) => WhyStray::DryRun(rule_name),
-                Err(_) => WhyStray::Rejected(rule_name),
-            }
-        });
-        let other_effect = || {
-            let mut others = of_key.iter().filter(|(_, of_rule)| *of_rule != effect);
-            let (rule, effect) = others.find(|(rule, _)| rule.releases() && selects(rule))?;
-            Some(WhyStray::OtherEffect(name(rule), *effect))
-        };
+        let other_effect = others.iter().find(removes);
+        let other_effect =
+            other_effect.map(|(rule, effect)| WhyStray::OtherEffect(rule.name.clone(), *effect));
         if is_foreign(key) {
             // Its own project may remove it. Another effect than the rule's is more likely a mistake.
-            let is_another = own().next().is_none();
-            return is_another.then(other_effect).flatten();
+            return other_effect.filter(|_| own.is_empty());
         }
-        let not_selected = || Some(WhyStray::NotSelected(name(own().next()?.0)));
-        why.or_else(other_effect)
-            .or_else(not_selected)
+        // Each of its rules that selects the node is a dry run or cannot be used.
+        let selecting = own.iter().find(|(rule, _)| selects(rule));
+        let selecting = selecting.map(|(rule, _)| match &rule.spec {
+            Ok(_) => WhyStray::DryRun(rule.name.clone()),
+            Err(_) => WhyStray::Rejected(rule.name.clone()),
+        });
+        let first = own.first();
+        let not_selected = first.map(|(rule, _)| WhyStray::NotSelected(rule.name.clone()));
+        selecting
+            .or(other_effect)
+            .or(not_selected)
             .or(Some(WhyStray::NoRule))
     }
 }
