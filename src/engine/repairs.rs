@@ -117,12 +117,13 @@ impl Repairs {
             out.want_node(&node.name, at);
             return;
         }
+        let lacked = outcome.unmet().next();
         let deletion = Deletion {
             claim: claim.clone(),
             replaced: Replaced {
                 rule: outcome.rule.name.clone(),
                 node: node.clone(),
-                lacked: outcome.lacks().unwrap_or_default(),
+                lacked: lacked.map_or_else(Arc::default, |it| it.requirement.kind.clone()),
                 at: out.now.wall,
             },
             why: outcome.lateness(),

@@ -137,11 +137,6 @@ impl<'a> Outcome<'a> {
         unmet(&self.findings)
     }
 
-    /// The first condition that is not met.
-    pub(crate) fn lacks(&self) -> Option<Arc<str>> {
-        self.unmet().next().map(|it| it.requirement.kind.clone())
-    }
-
     /// Whether any condition has not been observed yet.
     pub fn is_to_be_seen(&self) -> bool {
         self.findings.iter().any(ConditionOutcome::is_to_be_seen)
@@ -151,12 +146,6 @@ impl<'a> Outcome<'a> {
     pub fn why(&self) -> String {
         let whys = self.unmet().map(ConditionOutcome::why);
         whys.collect::<Vec<_>>().join("; ")
-    }
-
-    /// The latest transition time of any condition, as reported.
-    pub fn latest_transition(&self) -> Option<Timestamp> {
-        let findings = self.findings.iter();
-        findings.filter_map(ConditionOutcome::transition).max()
     }
 }
 

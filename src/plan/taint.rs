@@ -299,12 +299,14 @@ impl<'a> Draft<'a> {
     fn change(&mut self, kind: ChangeKind, outcome: &Outcome<'a>, taint: Taint) {
         let removed = kind == ChangeKind::Removed;
         let gave_up = removed && !outcome.met;
+        let findings = outcome.findings.iter();
+        let transitions = findings.filter_map(ConditionOutcome::transition);
         let change = TaintChange {
             kind,
             rule_name: outcome.rule.name.to_string(),
             rule_uid: outcome.rule.uid.to_string(),
             taint,
-            transition: outcome.latest_transition().filter(|_| !gave_up),
+            transition: transitions.max().filter(|_| !gave_up),
             why: match kind {
                 ChangeKind::Added => outcome.why(),
                 ChangeKind::Removed if gave_up => {
