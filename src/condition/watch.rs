@@ -56,14 +56,6 @@ impl Watch {
         self.resource().full_name()
     }
 
-    /// What metrics of objects call the resource.
-    pub(crate) fn short_name(self) -> &'static str {
-        match self {
-            Self::Rules => "rules",
-            watch => watch.resource().name(),
-        }
-    }
-
     /// Whether a cluster may lack this resource.
     pub fn is_optional(self) -> bool {
         self != Self::Rules && self.resource().may_be_absent()

@@ -180,10 +180,14 @@ impl Cache {
             _ => true,
         };
         let kinds = Watch::KINDS.into_iter().filter(is_watched);
-        kinds.map(|kind| {
+        let name = |kind| match kind {
+            Watch::Rules => "rules",
+            watch => watch.resource().name(),
+        };
+        kinds.map(move |kind| {
             let watches = self.views.of_kind(kind);
             let shelves = watches.filter_map(|watch| self.stores.of(watch));
-            (kind.short_name(), shelves.map(AnyShelf::len).sum::<usize>())
+            (name(kind), shelves.map(AnyShelf::len).sum::<usize>())
         })
     }
 

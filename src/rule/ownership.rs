@@ -43,11 +43,6 @@ pub struct Ownership<'a> {
 }
 
 impl<'a> Ownership<'a> {
-    /// Whether it is about the taint with this key and effect.
-    pub fn is_of(&self, key: &str, effect: TaintEffect) -> bool {
-        self.taint_key == key && self.taint_effect == effect
-    }
-
     /// Key and effect of the taint.
     pub(crate) fn taint(&self) -> (&'a str, TaintEffect) {
         (self.taint_key, self.taint_effect)

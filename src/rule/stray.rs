@@ -31,7 +31,11 @@ impl RuleSet {
         let owners = LazyCell::new(|| Ownership::all(node).collect::<Vec<_>>());
         node.taints.iter().filter_map(move |taint| {
             let effect = taint.effect.parse().ok()?;
-            let is_owned = || owners.iter().any(|owner| owner.is_of(&taint.key, effect));
+            let is_owned = || {
+                owners
+                    .iter()
+                    .any(|owner| owner.taint() == (&*taint.key, effect))
+            };
             let why = self.why_stray(&taint.key, effect, |rule| rule.selects(&node.labels))?;
             // The controller cleans up after a rule that is gone, or that no longer selects the node.
             let is_left = match why {
