@@ -39,37 +39,34 @@ impl Draft<'_> {
     /// Compares the synthesized conditions that the node should carry with those that it does.
     pub(super) fn publish(&mut self) {
         let mut wanted: SmallVec<[&str; 8]> = SmallVec::new();
-        if self.cluster.publish_conditions {
-            let in_force =
-                |outcome: &&Outcome| !outcome.is_dry_run() && !outcome.rule.is_suspended();
-            for outcome in self.plan.outcomes.iter().filter(in_force) {
-                for result in &outcome.findings {
-                    let Some(condition) = result.condition.as_ref() else {
-                        continue;
-                    };
-                    let kind = &*result.requirement.kind;
-                    if !result.requirement.source.is_synthesized() || wanted.contains(&kind) {
-                        continue;
-                    }
-                    wanted.push(kind);
-                    if result.is_to_be_seen() {
-                        continue;
-                    }
-                    let published = self.node.condition(kind);
-                    if let Some(urgency) = urgency(published, condition) {
-                        self.plan.conditions.set.push(NewCondition {
-                            kind,
-                            status: condition.status,
-                            reason: condition.detail.reason(),
-                            message: condition.detail.to_string(),
-                            urgency,
-                            transition: published.and_then(|published| published.transition),
-                        });
-                    }
-                }
+        let publishes = self.cluster.publish_conditions;
+        let in_force =
+            |outcome: &&Outcome| publishes && !outcome.is_dry_run() && !outcome.rule.is_suspended();
+        let in_force = self.plan.outcomes.iter().filter(in_force);
+        for result in in_force.flat_map(|outcome| &outcome.findings) {
+            let Some(condition) = result.condition.as_ref() else {
+                continue;
+            };
+            let kind = &*result.requirement.kind;
+            if !result.requirement.source.is_synthesized() || wanted.contains(&kind) {
+                continue;
+            }
+            wanted.push(kind);
+            let published = self.node.condition(kind);
+            if let Some(urgency) = urgency(published, condition)
+                && !result.is_to_be_seen()
+            {
+                self.plan.conditions.set.push(NewCondition {
+                    kind,
+                    status: condition.status,
+                    reason: condition.detail.reason(),
+                    message: condition.detail.to_string(),
+                    urgency,
+                    transition: published.and_then(|published| published.transition),
+                });
             }
         }
-        if self.cluster.publish_conditions && self.publish_lateness() {
+        if publishes && self.publish_lateness() {
             wanted.push(NOT_READY_IN_TIME);
         }
         // The conditions of a rule that is suspended stay as they are.
