@@ -12,7 +12,6 @@ use crate::rule::ownership::BootstrapRecord;
 use crate::rule::{CompiledSpec, RequiredCondition, Rule};
 use crate::text::quoted;
 
-/// The outcome of one rule on one node.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Outcome<'a> {
     pub rule: &'a Rule,
@@ -67,7 +66,6 @@ pub enum Origin {
 /// One condition of a rule on one node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConditionOutcome<'a> {
-    /// What the rule requires.
     pub requirement: &'a RequiredCondition,
     /// The status that counts: the node's as the rule's minimum and reasons judge it, else the rule's default, else
     /// `Unknown`.
@@ -132,7 +130,6 @@ impl<'a> Outcome<'a> {
         }
     }
 
-    /// The unmet conditions.
     pub fn unmet(&self) -> impl Iterator<Item = &ConditionOutcome<'a>> {
         unmet(&self.findings)
     }

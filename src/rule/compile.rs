@@ -29,32 +29,28 @@ const FIELDS_PRUNED: &str = "the rule is suspended, because its fields under `no
     reason = "each is a fact of its own, and may go with any of the others"
 )]
 pub struct Rule {
-    /// The rule's name.
-    pub name: Arc<str>,
-    /// The rule's UID. A new rule of the same name has another.
-    pub uid: Arc<str>,
-    /// When the rule was created.
-    pub created: Option<Timestamp>,
-    /// The generation of the spec.
-    pub generation: i64,
+    pub(crate) name: Arc<str>,
+    /// A new rule of the same name has another.
+    pub(crate) uid: Arc<str>,
+    pub(crate) created: Option<Timestamp>,
+    pub(crate) generation: i64,
     /// Keys of the completion annotation on nodes: by UID, which we write, and by name, which older releases of the upstream
     /// project wrote.
-    pub completion_keys: [String; 2],
-    /// Whether the rule is being deleted.
-    pub deleting: bool,
+    pub(crate) completion_keys: [String; 2],
+    pub(crate) deleting: bool,
     /// Whether the rule is suspended: nothing is changed for it, except for its deletion.
-    pub suspended: bool,
+    pub(crate) suspended: bool,
     /// Whether another project's definition has dropped the rule's fields under `nodegate`. The rule is suspended then: without
     /// them it may mean the opposite.
-    pub pruned: bool,
+    pub(crate) pruned: bool,
     /// Since when this process has seen the rule enforce its taint: the minimum timestamp if it already did when the process
     /// started, and `None` while it does not.
-    pub in_force_since: Option<Timestamp>,
+    pub(crate) in_force_since: Option<Timestamp>,
     /// Whether our finalizer is on the rule. Without it nothing is done for the rule, since no cleanup would be possible; a dry
     /// run needs none.
-    pub finalizer: bool,
+    pub(crate) finalizer: bool,
     /// The API server keeps refusing our finalizer on the rule: other rules no longer wait for it.
-    pub refused: bool,
+    pub(crate) refused: bool,
     /// The rule's taint and nodes, as far as the spec is readable.
     pub reach: Option<Reach>,
     /// The spec, or why it cannot be used.
@@ -92,8 +88,6 @@ pub struct CompiledSpec {
 }
 
 impl Rule {
-    /// Compiles a rule.
-    ///
     /// `spec` is the decoded spec, or the decoder's error.
     pub fn compile(
         meta: &ObjectMeta,

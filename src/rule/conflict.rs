@@ -14,9 +14,7 @@ use crate::api::TaintEffect;
 pub struct Conflict {
     /// Name of the existing rule.
     pub with: Arc<str>,
-    /// The taint's key.
     pub key: String,
-    /// The taint's effect.
     pub effect: TaintEffect,
 }
 
