@@ -211,12 +211,8 @@ impl Forecast {
 /// The history of a controller that has just started.
 fn first_sight(now: Timestamp) -> NodeHistory<'static> {
     NodeHistory {
-        is_known: false,
-        memories: &[],
-        may_gate: &[],
-        held_back: &[],
-        setbacks: &[],
         watching_since: now,
+        ..NodeHistory::default()
     }
 }
 

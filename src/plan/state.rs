@@ -107,7 +107,7 @@ impl NodeState<'_> {
 }
 
 /// The controller's history with one node.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 pub struct NodeHistory<'a> {
     /// Whether this process has evaluated the node before, as leader.
     pub is_known: bool,
