@@ -5,12 +5,10 @@ use super::words::words;
 words! {
     /// Status of a node's condition.
     #[derive(Default)]
+    #[allow(missing_docs, reason = "the names say it")]
     pub enum ConditionStatus {
-        /// The condition holds.
         True = "True",
-        /// The condition does not hold.
         False = "False",
-        /// The status is unknown.
         #[default]
         Unknown = "Unknown",
     }

@@ -152,9 +152,7 @@ pub struct DryRunResults {
 words! {
     /// Whether a node carries a rule's taint.
     pub enum TaintStatus {
-        /// It does.
         Present = "Present",
-        /// It does not.
         Absent = "Absent",
     }
 }

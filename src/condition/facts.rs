@@ -104,7 +104,6 @@ pub struct Amount<'a> {
     pub of: Counted<'a>,
 }
 
-/// What is counted on a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Counted<'a> {
     Resource(&'a str),

@@ -33,7 +33,6 @@ pub enum WaitReason {
     FirstGating,
     /// The disruption guard has not permitted it yet.
     Disruption,
-    /// Evidence is stale.
     Stale,
 }
 

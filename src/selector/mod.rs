@@ -13,8 +13,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 pub use filter::Filter;
 pub(crate) use label::{is_dns_subdomain, is_label_key, is_label_value, is_namespace};
 pub use overlap::overlap;
-pub(crate) use requirement::{IN, NOT_IN, SelectorError};
-pub use requirement::{Operator, Requirement};
+pub(crate) use requirement::{IN, NOT_IN, Operator, Requirement, SelectorError};
 
 /// A parsed label selector. Labels match if they meet every requirement.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -10,9 +10,7 @@ pub(crate) const NOT_IN: &str = "NotIn";
 /// A requirement on the value of one label.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Requirement {
-    /// The label key.
     pub key: String,
-    /// The operator and its values.
     pub operator: Operator,
 }
 
@@ -23,9 +21,7 @@ pub enum Operator {
     In(BTreeSet<String>),
     /// The label does not exist, or has none of these values.
     NotIn(BTreeSet<String>),
-    /// The label exists.
     Exists,
-    /// The label does not exist.
     DoesNotExist,
     /// The label is a whole number above this one.
     Gt(i64),
