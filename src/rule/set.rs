@@ -3,10 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::compile::{CompiledSpec, Reach, Rule};
+use super::compile::{CompiledSpec, Rule};
 use super::ownership::Ownership;
 use super::rejection::Rejection;
-use super::requirement::RequiredCondition;
 use super::taint_key::is_foreign;
 use crate::api::RegateOn;
 use crate::condition::{Component, NamedComponent, PassingTaints, Source, Watch};
@@ -62,45 +61,44 @@ impl RuleSet {
         let mut rules: Vec<_> = rules.into_iter().collect();
         rules.sort_by(|a, b| (a.created, &a.name).cmp(&(b.created, &b.name)));
         limit_components(&mut rules);
-        // A rule that still waits for its finalizer counts. Otherwise its taint would shut out DaemonSets, and a node that
-        // waits for them under another rule would be released.
-        let is_in_force = |rule: &Rule| rule.spec.as_ref().is_ok_and(|spec| !spec.dry_run);
-        // The taints that a deleted rule leaves behind are about to be removed.
-        let is_leaving = |rule: &Rule, reach: &Reach| {
-            rule.deleting && rule.spec.is_err() && reach.is_removed_in_the_end
-        };
-        let managed = rules.iter().filter_map(|rule| {
-            let reach = rule.reach.as_ref()?;
-            let effect = Some(reach.effect).filter(|_| !is_foreign(&reach.key));
-            let passes = is_in_force(rule) || is_leaving(rule, reach);
-            passes.then(|| (reach.key.clone(), effect))
-        });
-        let managed = managed.collect();
-        let active = || rules.iter().filter_map(|rule| rule.active());
-        let is_followed = |spec: &&CompiledSpec| {
-            spec.ours.heartbeat_timeout.is_some() || spec.ours.regate_on.contains(&RegateOn::Reboot)
-        };
-        let followed = active().filter(is_followed);
-        let followed = followed.flat_map(|spec| &spec.conditions);
-        let followed = followed.filter(|requirement| requirement.source == Source::Node);
-        let followed = followed.map(|it| it.kind.clone()).collect();
-        let counted = active().flat_map(|spec| &spec.conditions);
-        let counted = counted.filter_map(RequiredCondition::counted_resource);
-        let counted = counted.map(Arc::from).collect();
-        let repairs =
-            |rule: &&Arc<Rule>| rule.spec.as_ref().is_ok_and(|it| it.ours.repair.is_some());
-        let repairing = rules.iter().filter(repairs);
-        Self {
-            repairing: repairing.map(|rule| rule.uid.clone()).collect(),
-            rules,
-            former: Vec::new(),
+        let mut set = Self {
             passing: PassingTaints {
                 configured: passing_taints,
-                managed,
+                managed: Vec::new(),
             },
-            followed,
-            counted,
+            ..Self::default()
+        };
+        for rule in &rules {
+            // A rule that still waits for its finalizer counts. Otherwise its taint would shut out DaemonSets, and a node that
+            // waits for them under another rule would be released.
+            let spec = rule.spec.as_ref().ok();
+            let is_in_force = spec.is_some_and(|spec| !spec.dry_run);
+            if let Some(reach) = &rule.reach {
+                // The taints that a deleted rule leaves behind are about to be removed.
+                let is_leaving = rule.deleting && spec.is_none() && reach.is_removed_in_the_end;
+                if is_in_force || is_leaving {
+                    let effect = (!is_foreign(&reach.key)).then_some(reach.effect);
+                    set.passing.managed.push((reach.key.clone(), effect));
+                }
+            }
+            if spec.is_some_and(|spec| spec.ours.repair.is_some()) {
+                set.repairing.insert(rule.uid.clone());
+            }
+            let Some(spec) = rule.active() else {
+                continue;
+            };
+            let needs_heartbeats = spec.ours.heartbeat_timeout.is_some()
+                || spec.ours.regate_on.contains(&RegateOn::Reboot);
+            for requirement in &spec.conditions {
+                if needs_heartbeats && requirement.source == Source::Node {
+                    set.followed.insert(requirement.kind.clone());
+                }
+                let counted = requirement.counted_resource();
+                set.counted.extend(counted.map(Arc::<str>::from));
+            }
         }
+        set.rules = rules;
+        set
     }
 
     /// The same rules, with these deleted ones.
