@@ -123,22 +123,16 @@ impl fmt::Display for Blocked<'_> {
     }
 }
 
-/// What repairs before tell of a late node: the condition that it lacks, and the last repair in its pool.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Before<'a> {
-    pub lacks: &'a str,
-    pub setback: Option<&'a Setback>,
-    pub now: Timestamp,
-}
-
 /// What to do with a node that is past its deadline under a rule with this `repair`. `is_held`: the node has the rule's taint.
+/// `lacks` is the condition that it lacks, and `setback` the last repair in its pool.
 pub(crate) fn judge<'a>(
     node: &'a Node,
     (rule, repair): (&'a Rule, &Repair),
     is_held: bool,
     karpenter: Karpenter<'a>,
     census: &Census,
-    before: Before<'a>,
+    (lacks, setback): (&'a str, Option<&Setback>),
+    now: Timestamp,
 ) -> Verdict<'a> {
     if let Some(spared) = spared(node, rule, is_held, karpenter) {
         return Verdict::Spare(spared);
@@ -161,9 +155,7 @@ pub(crate) fn judge<'a>(
             }
             let (of, ttl) = ((node, karpenter.pool), repair.readiness_ttl.as_std());
             let ttl = SignedDuration::try_from(ttl).unwrap_or(SignedDuration::MAX);
-            let futile = before.setback;
-            let futile = futile.and_then(|it| it.blocks(of, before.lacks, ttl, before.now));
-            match futile {
+            match setback.and_then(|it| it.blocks(of, lacks, ttl, now)) {
                 Some(futile) => Verdict::Blocked(Blocked::Futile(group, futile)),
                 None => Verdict::DeleteNodeClaim(claim),
             }

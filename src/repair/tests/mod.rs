@@ -107,19 +107,8 @@ impl Cluster {
     ) -> Verdict<'a> {
         let repair = self.rule.live().unwrap().ours.repair.as_ref().unwrap();
         let (node, census) = (&self.nodes[index], self.census(now));
-        let before = Before {
-            lacks: "Net",
-            setback: None,
-            now,
-        };
-        judge(
-            node,
-            (&self.rule, repair),
-            is_held,
-            karpenter,
-            &census,
-            before,
-        )
+        let rule = (&*self.rule, repair);
+        judge(node, rule, is_held, karpenter, &census, ("Net", None), now)
     }
 }
 
