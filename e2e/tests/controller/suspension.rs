@@ -9,12 +9,10 @@ use nodegate_tests::network::{CONDITION, TAINT, create_node, network_rule};
 use nodegate_tests::rules::eventually_says;
 use testkit::nodegate::changes::set_node_condition;
 use testkit::nodegate::install::{NAMESPACE, manifests};
-use testkit::nodegate::relay::{Kind, Relay};
 use testkit::nodegate::state::{events_about, has_taint};
 use testkit::nodegate::{Cluster, Controller, Options, eventually, eventually_eq, never};
 use tokio::time::sleep;
 
-const LEASES: Kind = Kind::named("leases");
 const LEASE: &str = "lease/ba65f13e.readiness.node.x-k8s.io";
 
 /// How long the global suspension may take.
@@ -24,7 +22,38 @@ const BRAKE: Duration = Duration::from_secs(3);
 async fn an_annotation_of_the_lease_suspends_all_rules_within_three_seconds() -> Result<()> {
     let cluster = Cluster::start(Options::api_only()).await?;
     let controller = Controller::start(&cluster, &["--leader-elect"]).await?;
-    held_by_the_brake(&cluster).await?;
+    let client = cluster.client().await?;
+    network_rule("network").create(&client).await?;
+    create_node(&client, "a", "False").await?;
+    eventually_gated(&client, "a", TAINT).await?;
+    annotate(&cluster, "nodegate.dev/suspend-all=true").await?;
+    sleep(BRAKE).await;
+    set_node_condition(&client, "a", CONDITION, "True").await?;
+    // Longer than a renewal of the lease, which keeps the annotation.
+    never("the node is released", 2 * BRAKE, async || {
+        Ok(!has_taint(&client, "a", TAINT).await?)
+    })
+    .await?;
+    let reasons = async || {
+        let events = events_about(&client, "NodeReadinessRule", "network").await?;
+        Ok(events
+            .into_iter()
+            .filter_map(|it| it.reason)
+            .collect::<Vec<_>>())
+    };
+    eventually_eq(
+        "it is told",
+        SOON,
+        vec!["RulesSuspended".to_owned()],
+        reasons,
+    )
+    .await?;
+    annotate(&cluster, "nodegate.dev/suspend-all-").await?;
+    sleep(BRAKE).await;
+    ensure!(
+        !has_taint(&client, "a", TAINT).await?,
+        "it went on too late"
+    );
     ensure!(controller.is_ready().await, "it still leads");
     ensure!(
         !controller.log().contains("cannot renew the lease"),
@@ -32,19 +61,6 @@ async fn an_annotation_of_the_lease_suspends_all_rules_within_three_seconds() ->
         controller.log()
     );
     Ok(())
-}
-
-/// Lease renewals also show the annotation, so a hanging watch does not hide it.
-#[tokio::test]
-async fn a_lease_whose_watch_hangs_is_seen_all_the_same() -> Result<()> {
-    let cluster = Cluster::start(Options::api_only()).await?;
-    let relay = Relay::start(&cluster).await?;
-    relay.freeze(LEASES);
-    let _controller = Controller::spawn_behind(&relay, &cluster, &["--leader-elect"])
-        .await?
-        .once_ready()
-        .await?;
-    held_by_the_brake(&cluster).await
 }
 
 #[tokio::test]
@@ -118,43 +134,6 @@ pub(super) async fn annotate(cluster: &Cluster, annotation: &str) -> Result<Stri
         annotation,
     ];
     cluster.kubectl(&lease).await
-}
-
-/// Suspends all rules, checks that this has effect, and resumes them.
-async fn held_by_the_brake(cluster: &Cluster) -> Result<()> {
-    let client = cluster.client().await?;
-    network_rule("network").create(&client).await?;
-    create_node(&client, "a", "False").await?;
-    eventually_gated(&client, "a", TAINT).await?;
-    annotate(cluster, "nodegate.dev/suspend-all=true").await?;
-    sleep(BRAKE).await;
-    set_node_condition(&client, "a", CONDITION, "True").await?;
-    // Longer than a renewal of the lease, which keeps the annotation.
-    never("the node is released", 2 * BRAKE, async || {
-        Ok(!has_taint(&client, "a", TAINT).await?)
-    })
-    .await?;
-    let reasons = async || {
-        let events = events_about(&client, "NodeReadinessRule", "network").await?;
-        Ok(events
-            .into_iter()
-            .filter_map(|it| it.reason)
-            .collect::<Vec<_>>())
-    };
-    eventually_eq(
-        "it is told",
-        SOON,
-        vec!["RulesSuspended".to_owned()],
-        reasons,
-    )
-    .await?;
-    annotate(cluster, "nodegate.dev/suspend-all-").await?;
-    sleep(BRAKE).await;
-    ensure!(
-        !has_taint(&client, "a", TAINT).await?,
-        "it went on too late"
-    );
-    Ok(())
 }
 
 #[tokio::test]
