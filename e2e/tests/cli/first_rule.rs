@@ -7,15 +7,13 @@ use anyhow::{Context, Result, ensure};
 use nodegate_tests::{SOON, rules};
 use serde_json::json;
 use testkit::nodegate::ask::ask;
-use testkit::nodegate::changes::{delete_node, patch_rule};
+use testkit::nodegate::changes::patch_rule;
 use testkit::nodegate::state::{rule_condition, rule_status};
-use testkit::nodegate::{eventually, fixtures};
+use testkit::nodegate::eventually;
 
 use crate::world::{TURN, world};
 
 const MISSING: &str = "there is no DaemonSet kube-system/cilium today";
-/// A taint that is none of the rule's, by a typing error.
-const MISSPELT: &str = "readiness.k8s.io/cillium";
 
 /// The first rule of the README.
 fn first_rule() -> Result<String> {
@@ -89,40 +87,4 @@ async fn a_dry_run_of_a_rule_that_names_nothing_says_so_everywhere() -> Result<(
         ensure!(said.code == code && said.out.contains(MISSING), "{said:?}");
     }
     rules::delete(&client, "cilium").await
-}
-
-#[tokio::test]
-async fn a_taint_that_no_rule_removes_is_found_and_explained() -> Result<()> {
-    let world = world().await?;
-    let _turn = TURN.lock().await;
-    let client = world.cluster.client().await?;
-    let kubeconfig = world.cluster.kubeconfig();
-    let node = fixtures::node("misspelt").taint(MISSPELT, "NoSchedule");
-    node.create(&client).await?;
-    let taint = format!("{MISSPELT}:NoSchedule");
-    for (arguments, code, says) in [
-        (vec!["status"], 0, format!("taint {taint} on 1 node")),
-        (vec!["check"], 2, "NG017".to_owned()),
-        (
-            vec!["explain", "node/misspelt"],
-            0,
-            format!("kubectl taint node misspelt {taint}-"),
-        ),
-    ] {
-        let said = ask(&kubeconfig, &arguments).await?;
-        ensure!(
-            said.code == code && said.out.contains(&says),
-            "{arguments:?}: {said:?}"
-        );
-    }
-    world
-        .cluster
-        .kubectl(&["taint", "node", "misspelt", &format!("{taint}-")])
-        .await?;
-    let checked = ask(&kubeconfig, &["check"]).await?;
-    ensure!(
-        checked.code == 0 && !checked.out.contains("NG017"),
-        "{checked:?}"
-    );
-    delete_node(&client, "misspelt").await
 }
