@@ -4,8 +4,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::process::Stdio;
 
 use anyhow::{Result, ensure};
-use nodegate_tests::rules;
 use nodegate_tests::versions::is_since;
+use nodegate_tests::{has_words, rules};
 use serde_json::{Value, json};
 use testkit::nodegate::ask::{ask, ask_json, command};
 use testkit::nodegate::fixtures;
@@ -249,7 +249,7 @@ async fn wait_for_a_held_node_ends_when_the_time_is_up() -> Result<()> {
     let said = ask(&kubeconfig, &["status", "--wait", "--timeout=2s"]).await?;
     ensure!(said.code == 2, "{said:?}");
     for told in ["waiting: ", "time is up after 2s: ", HELD] {
-        ensure!(said.err.contains(told), "{told}: {said:?}");
+        has_words(&said.err, told)?;
     }
     Ok(())
 }
@@ -341,16 +341,13 @@ async fn a_preview_says_what_the_api_server_refuses_and_whether_it_was_asked() -
     ];
     for (fields, expected) in cases {
         let refusals = refusals(fields).await?;
-        ensure!(refusals.contains(expected), "{expected}: {refusals}");
+        has_words(&refusals, expected)?;
         ensure!(ask(&kubeconfig, &preview).await?.code == 2, "{expected}");
     }
     // What cannot be changed of a rule that is there.
     rule(json!({})).create(&client).await?;
     let refusals = refusals(json!({"enforcementMode": "bootstrap-only"})).await?;
-    ensure!(
-        refusals.contains("enforcementMode is immutable"),
-        "{refusals}"
-    );
+    has_words(&refusals, "enforcementMode is immutable")?;
     rules::delete(&client, "refused").await?;
 
     world.cluster.account("previewer", "nodegate-view").await?;
@@ -359,11 +356,7 @@ async fn a_preview_says_what_the_api_server_refuses_and_whether_it_was_asked() -
         .kubeconfig_for_service_account("default", "previewer")
         .await?;
     let said = ask(&previewer, &preview).await?;
-    ensure!(
-        said.out
-            .contains("not asked: no permission to create rules"),
-        "{said:?}"
-    );
+    has_words(&said.out, "not asked: no permission to create rules")?;
     std::fs::remove_file(&file)?;
     Ok(())
 }

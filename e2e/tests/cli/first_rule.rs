@@ -4,12 +4,12 @@
 use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
-use nodegate_tests::{SOON, rules};
+use nodegate_tests::{SOON, has_words, rules};
 use serde_json::json;
 use testkit::nodegate::ask::ask;
 use testkit::nodegate::changes::patch_rule;
-use testkit::nodegate::state::{rule_condition, rule_status};
 use testkit::nodegate::eventually;
+use testkit::nodegate::state::{rule_condition, rule_status};
 
 use crate::world::{TURN, world};
 
@@ -32,7 +32,7 @@ async fn a_dry_run_of_a_rule_that_names_nothing_says_so_everywhere() -> Result<(
     let client = world.cluster.client().await?;
     let kubeconfig = world.cluster.kubeconfig();
     let rule = first_rule()?;
-    ensure!(rule.contains("dryRun: true"), "{rule}");
+    has_words(&rule, "dryRun: true")?;
 
     // Before there is a rule, in force or not.
     let file = std::env::temp_dir().join(format!("first-rule-{}.yaml", std::process::id()));
@@ -77,7 +77,7 @@ async fn a_dry_run_of_a_rule_that_names_nothing_says_so_everywhere() -> Result<(
         .cluster
         .kubectl(&["get", "nrr", "cilium", "-o", "wide"])
         .await?;
-    ensure!(wide.contains(MISSING), "{wide}");
+    has_words(&wide, MISSING)?;
     for (arguments, code) in [
         (vec!["status"], 0),
         (vec!["explain", "rule/cilium"], 0),

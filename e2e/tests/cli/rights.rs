@@ -1,6 +1,7 @@
 //! The commands under restricted permissions.
 
 use anyhow::{Result, ensure};
+use nodegate_tests::has_words;
 use testkit::nodegate::ask::{ask, ask_json};
 
 use crate::golden::normal;
@@ -50,18 +51,12 @@ async fn a_missing_right_takes_away_only_what_needs_it() -> Result<()> {
     assert_eq!(said["verdict"], "held", "{said:#}");
     let notes = said["notes"].to_string();
     for kind in ["daemonsets", "leases"] {
-        ensure!(
-            notes.contains(&format!("not allowed to list {kind}")),
-            "{notes}"
-        );
+        has_words(&notes, &format!("not allowed to list {kind}"))?;
     }
     // It still reports what the controller has published.
     ensure!(said.to_string().contains("is not Ready"), "{said:#}");
     let status = ask(&poor, &["status"]).await?;
-    ensure!(
-        status.out.contains("unknown  not allowed to list leases"),
-        "{status:?}"
-    );
+    has_words(&status.out, "unknown  not allowed to list leases")?;
     // What needs more than it got fails, and takes nothing for missing that it could not read.
     for (question, may_answer) in [("suggest", false), ("check", true)] {
         let said = ask(&poor, &[question]).await?;
@@ -91,7 +86,7 @@ async fn without_any_right_it_is_told_which_role_has_them() -> Result<()> {
     ] {
         let said = ask(kubeconfig, question).await?;
         ensure!(said.code == 1 && said.out.is_empty(), "{said:?}");
-        ensure!(said.err.contains("nodegate-view"), "{said:?}");
+        has_words(&said.err, "nodegate-view")?;
     }
     Ok(())
 }

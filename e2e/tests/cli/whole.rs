@@ -1,6 +1,7 @@
 //! Commands about the whole cluster: problems, checks, suggested rules, and the report.
 
 use anyhow::{Context, Result, ensure};
+use nodegate_tests::has_words;
 use testkit::nodegate::ask::{ask, ask_json};
 
 use crate::world::{HELD, TURN, world};
@@ -27,7 +28,7 @@ async fn a_viewer_can_run_check_and_suggest() -> Result<()> {
     let page = std::fs::read_to_string(&file).with_context(|| format!("{said:?}"))?;
     std::fs::remove_file(&file)?;
     for word in ["<!doctype html>", HELD, "default.cni", "</html>"] {
-        ensure!(page.contains(word), "{word}: {page}");
+        has_words(&page, word)?;
     }
     Ok(())
 }
@@ -93,7 +94,7 @@ async fn check_reads_files_without_a_cluster() -> Result<()> {
     )?;
     let bad = ask(&nowhere, &["check", "-f", &name]).await?;
     ensure!(bad.code == 2 && bad.out.contains("NG015"), "{bad:?}");
-    ensure!(bad.out.contains("helm template"), "{bad:?}");
+    has_words(&bad.out, "helm template")?;
     std::fs::remove_dir_all(&folder)?;
     Ok(())
 }

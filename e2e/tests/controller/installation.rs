@@ -7,10 +7,10 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
-use nodegate_tests::SOON;
 use nodegate_tests::gates::{eventually_gated, eventually_released};
 use nodegate_tests::network::{CONDITION, TAINT, gates_and_releases};
 use nodegate_tests::rules::eventually_gone;
+use nodegate_tests::{SOON, has_words};
 use serde_json::{Value, json};
 use testkit::nodegate::changes::delete_rule;
 use testkit::nodegate::controller::binary;
@@ -101,8 +101,8 @@ async fn without_a_permission_it_says_which_and_each_failure_is_in_the_rules_sta
     let told = told.as_str().context("a failure without a message")?;
     println!("failedNodes message: {told}");
     ensure!(told.starts_with("failed to add taint: "), "{told}");
-    ensure!(told.contains("cannot patch resource \"nodes\""), "{told}");
-    ensure!(told.contains("kubectl apply -k config/rbac"), "{told}");
+    has_words(told, "cannot patch resource \"nodes\"")?;
+    has_words(told, "kubectl apply -k config/rbac")?;
     ensure!(controller.log().contains("kubectl apply -k config/rbac"));
 
     cluster.install_rbac().await?;
@@ -187,11 +187,8 @@ async fn without_a_cluster_it_keeps_trying() -> Result<()> {
     let log = String::from_utf8(controller.wait_with_output()?.stderr)?;
     println!("{log}");
     ensure!(is_running, "it gave up: {log}");
-    ensure!(
-        log.contains("cannot reach the API server at https://127.0.0.1:"),
-        "{log}"
-    );
-    ensure!(log.contains("check that it runs"), "{log}");
+    has_words(&log, "cannot reach the API server at https://127.0.0.1:")?;
+    has_words(&log, "check that it runs")?;
     ensure!(
         log.lines().count() < 20,
         "it says the same thing over and over:\n{log}"
@@ -222,7 +219,7 @@ async fn a_file_or_address_that_cannot_be_used_is_named_in_one_line() -> Result<
         (&empty, ["current context", "--kubeconfig"]),
     ] {
         let said = refuses(&["--kubeconfig", path], 1, &words).await?;
-        ensure!(said.contains(path), "{said}");
+        has_words(&said, path)?;
     }
     for (path, words) in [
         (&missing, [&missing, gone]),

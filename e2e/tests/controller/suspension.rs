@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
-use nodegate_tests::SOON;
 use nodegate_tests::gates::eventually_gated;
 use nodegate_tests::network::{CONDITION, TAINT, create_node, network_rule};
 use nodegate_tests::rules::eventually_says;
+use nodegate_tests::{SOON, has_words};
 use testkit::nodegate::changes::set_node_condition;
 use testkit::nodegate::install::{NAMESPACE, manifests};
 use testkit::nodegate::state::{events_about, has_taint};
@@ -73,11 +73,7 @@ async fn the_brake_stays_on_by_any_word_when_somebody_deletes_the_lease() -> Res
     eventually_gated(&client, "a", TAINT).await?;
     annotate(&cluster, "nodegate.dev/suspend-all=yes").await?;
     eventually_says(&client, "network", "Suspended", "True").await?;
-    ensure!(
-        controller.log().contains("neither true nor false"),
-        "{}",
-        controller.log()
-    );
+    has_words(&controller.log(), "neither true nor false")?;
     let delete = ["delete", "-n", NAMESPACE, LEASE];
     cluster.kubectl(&delete).await?;
     set_node_condition(&client, "a", CONDITION, "True").await?;

@@ -7,6 +7,7 @@ use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::api::resource::v1::ResourceSlice;
 use kube::api::{Patch, PatchParams, PostParams};
 use kube::{Api, ResourceExt};
+use nodegate_tests::has_words;
 use serde_json::json;
 use testkit::nodegate::changes::{delete_pod, patch_node, patch_node_status};
 use testkit::nodegate::fixtures::{NodeBuilder, node, pod, set_csi_drivers};
@@ -212,7 +213,7 @@ async fn examples_gardener_in_kube_system_only() -> Result<()> {
     let outside = "DaemonSetsOutsideNamespaces";
     let said = scene.says("gardener-critical-components", outside).await?;
     let other = "DaemonSet example-agents/example-agent";
-    ensure!(said.contains(other), "{said}");
+    has_words(&said, other)?;
     Ok(())
 }
 

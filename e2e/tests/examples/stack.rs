@@ -4,6 +4,7 @@
 use std::path::Path;
 
 use anyhow::{Context, Result};
+use nodegate_tests::has_words;
 use serde_json::Value;
 use testkit::nodegate::fixtures::{NodeBuilder, node, rule, set_csi_drivers};
 use testkit::nodegate::{eventually_eq, state};
@@ -82,7 +83,7 @@ async fn the_worker_as_shipped_never_starts_and_the_rule_says_so() -> Result<()>
     let new = of_the_gpu_pool("gpu-1").taint(EAGER, "NoSchedule");
     scene.join(new).await?;
     let said = scene.says("gpu-ready", "DaemonSetsShutOut").await?;
-    assert!(said.contains(&format!("gpu-operator/{WORKER}")), "{said}");
+    has_words(&said, &format!("gpu-operator/{WORKER}"))?;
     // That rule's taint goes: without the worker's labels, the DaemonSet does not match the node.
     scene.has_taint("gpu-1", EAGER, false).await?;
 

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use anyhow::{Context, Result};
 use kube::Client;
+use nodegate_tests::has_words;
 use serde_json::json;
 use testkit::nodegate::fetch::Fetch;
 use testkit::nodegate::fixtures::node;
@@ -44,10 +45,7 @@ async fn installed_by_kustomize_it_runs_on_held_nodes_and_releases_nodes() -> Re
         .with_context(|| controller.log())?;
     let lease = ["get", "lease", "-n", NAMESPACE, "-o", "name"];
     let leases = cluster.kubectl(&lease).await?;
-    assert!(
-        leases.contains("ba65f13e.readiness.node.x-k8s.io"),
-        "{leases}"
-    );
+    has_words(&leases, "ba65f13e.readiness.node.x-k8s.io")?;
 
     // Only subjects bound to the shipped role may read metrics.
     let url = format!("https://{}/metrics", addresses.metrics);

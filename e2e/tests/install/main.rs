@@ -14,9 +14,9 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
 use kube::Client;
-use nodegate_tests::SOON;
 use nodegate_tests::network::{CONDITION, TAINT, gates_and_releases};
 use nodegate_tests::webhook::{CONFIGURATION as WEBHOOK, PATH, call_at};
+use nodegate_tests::{SOON, has_words};
 use testkit::nodegate::changes::delete_rule;
 use testkit::nodegate::fixtures::{node, rule};
 use testkit::nodegate::install::CRD;
@@ -79,10 +79,7 @@ async fn until_conflicts_are_refused(client: &Client, controller: &Controller) -
         bail!("the webhook was not asked");
     };
     let text = format!("{error:#}");
-    assert!(
-        text.contains("conflicts with existing rule 'first'"),
-        "{text}"
-    );
+    has_words(&text, "conflicts with existing rule 'first'")?;
     delete_rule(client, "first").await
 }
 

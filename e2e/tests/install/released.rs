@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
+use nodegate_tests::has_words;
 use testkit::nodegate::fixtures::{rule, rules};
 use testkit::nodegate::install::{NAMESPACE, chart, config};
 use testkit::nodegate::{Cluster, Options, deployment, eventually};
@@ -40,7 +41,7 @@ async fn a_release_is_installed_upgraded_and_uninstalled() -> Result<()> {
     cluster.types(&label).await?;
     let notes = release(&cluster, "install", NAMESPACE, &[]).await?;
     for said in ["kubectl nodegate check", "EKS Auto Mode", "dryRun: true"] {
-        assert!(notes.contains(said), "{notes}");
+        has_words(&notes, said)?;
     }
     assert!(!notes.contains("WARNING"), "{notes}");
     until_bound(&cluster, NAMESPACE, 2).await?;
@@ -60,10 +61,7 @@ async fn a_release_is_installed_upgraded_and_uninstalled() -> Result<()> {
     call_webhook_at(&cluster, &addresses.webhook).await?;
     until_conflicts_are_refused(&client, &controller).await?;
     let log = controller.log();
-    assert!(
-        log.contains("--rule-concurrent-reconciles is ignored"),
-        "{log}"
-    );
+    has_words(&log, "--rule-concurrent-reconciles is ignored")?;
 
     // The webhook goes first: the API server cannot call its Service here.
     let webhook = ["delete", "validatingwebhookconfiguration", WEBHOOK];
@@ -105,16 +103,13 @@ async fn rules_and_their_webhook_do_not_come_in_one_install() -> Result<()> {
         bail!("it was installed");
     };
     let text = error.to_string();
-    assert!(text.contains("install without `rules` first"), "{text}");
+    has_words(&text, "install without `rules` first")?;
 
     // Helm looks for the definition of all that it is to create before it starts. Where that is there, rules can be installed at
     // once, in any namespace.
     let refused = release(&cluster, "install", "gates", &with_rule).await;
     let refused = refused.err().context("it was installed")?.to_string();
-    assert!(
-        refused.contains("install without `rules` first"),
-        "{refused}"
-    );
+    has_words(&refused, "install without `rules` first")?;
     cluster.install_crd().await?;
     let over = [&with_rule[..], &TAKE_OVER].concat();
     release(&cluster, "install", "gates", &over).await?;
@@ -141,8 +136,8 @@ async fn a_crd_that_is_older_than_the_chart_is_told_of_or_taken_over() -> Result
     assert!(error.to_string().contains("cannot be imported"), "{error}");
     let more = ["--create-namespace", "--set=crds.install=false"];
     let notes = release(&cluster, "install", NAMESPACE, &more).await?;
-    assert!(notes.contains("is older than this chart"), "{notes}");
-    assert!(notes.contains("spec.nodegate.taintPolicy"), "{notes}");
+    has_words(&notes, "is older than this chart")?;
+    has_words(&notes, "spec.nodegate.taintPolicy")?;
 
     // The warning's advice helps.
     let advised = [&["--set=crds.install=true"][..], &TAKE_OVER].concat();
@@ -257,6 +252,6 @@ async fn rules_of_another_release_outlive_it_and_get_into_ours() -> Result<()> {
     assert_eq!(uid().await?, before, "in the new release");
     let manifest = ["get", "manifest", "nodegate", "--namespace", NAMESPACE];
     let manifest = cluster.helm(&manifest).await?;
-    assert!(manifest.contains("kind: NodeReadinessRule"), "{manifest}");
+    has_words(&manifest, "kind: NodeReadinessRule")?;
     Ok(())
 }

@@ -3,6 +3,7 @@
 use std::process::Command;
 
 use anyhow::{Context, Result, bail};
+use nodegate_tests::has_words;
 use nodegate_tests::versions::is_since;
 use serde_json::{Value, json};
 use testkit::nodegate::helm::helm;
@@ -302,7 +303,7 @@ async fn another_full_name_is_everywhere_but_in_names_that_nodegate_looks_up() -
     .fold(rendered, |text, name| text.replace(name, ""));
     let left = rest.lines().find(|line| line.contains("nrr-"));
     assert_eq!(left, None);
-    assert!(rest.contains("name: gates-controller-manager"), "{rest}");
+    has_words(&rest, "name: gates-controller-manager")?;
     Ok(())
 }
 
@@ -372,7 +373,7 @@ async fn rules_may_be_a_list_and_the_policy_allows_what_values_ask_for() -> Resu
         "['node.gardener.cloud/critical-components-not-ready', 'node.cilium.io/agent-not-ready']",
         "'resourceslice.nodegate.dev/', 'nodegate.dev/NotReadyInTime', 'gpu.example.com/']",
     ] {
-        assert!(variables.contains(expected), "{variables}");
+        has_words(&variables, expected)?;
     }
 
     // No quote can escape the string in the expression here either.
@@ -417,10 +418,10 @@ async fn the_values_of_the_examples_can_be_used() -> Result<()> {
     let (nodegate, class) = (file("nodegate-values.yaml"), file("class-values.yaml"));
     let objects = template_of(&["--values", &nodegate, "--values", &class]).await?;
     let arguments = container(&objects)["args"].to_string();
-    assert!(arguments.contains("--enable-karpenter"), "{arguments}");
+    has_words(&arguments, "--enable-karpenter")?;
     let policy = &objects["ValidatingAdmissionPolicy /nrr-controller-policy"];
     let variables = policy["spec"]["variables"].to_string();
-    assert!(variables.contains("'platform.example.com/'"), "{variables}");
+    has_words(&variables, "'platform.example.com/'")?;
     Ok(())
 }
 

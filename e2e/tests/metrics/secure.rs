@@ -4,6 +4,7 @@
 use anyhow::Result;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use nodegate_tests::has_words;
 use testkit::nodegate::fetch::Fetch;
 use testkit::nodegate::{Cluster, Controller, Options, eventually};
 
@@ -58,7 +59,7 @@ async fn only_accounts_with_permission_may_scrape() -> Result<()> {
     ] {
         let answer = who.get(&endpoint.url).await?;
         assert_eq!(answer.status, status, "{}", answer.text);
-        assert!(answer.text.contains(words), "{}", answer.text);
+        has_words(&answer.text, words)?;
     }
 
     // Reviews are cached, for good tokens as for bad ones.
@@ -82,17 +83,13 @@ async fn only_accounts_with_permission_may_scrape() -> Result<()> {
     let answer = answer?;
     assert_eq!(answer.status, 503, "{}", answer.text);
     let why = "the API server did not answer within 5 s";
-    assert!(controller.log().contains(why), "{}", controller.log());
+    has_words(&controller.log(), why)?;
 
     // ...nor while it is down. The review of the first token may have completed by now.
     cluster.stop_api_server();
     let answer = Fetch::with_token("unknown").get(&endpoint.url).await?;
     assert_eq!(answer.status, 503, "{}", answer.text);
-    assert!(
-        answer.text.contains("could not be asked"),
-        "{}",
-        answer.text
-    );
+    has_words(&answer.text, "could not be asked")?;
     let known = Fetch::with_token(&scrapers.reader);
     assert_eq!(known.get(&endpoint.url).await?.status, 200);
     cluster.start_api_server().await?;
@@ -103,11 +100,8 @@ async fn only_accounts_with_permission_may_scrape() -> Result<()> {
     .await?;
 
     let log = controller.log();
-    assert!(log.contains("cannot reach the API server"), "{log}");
-    assert!(
-        log.contains("access to metrics can be checked again"),
-        "{log}"
-    );
+    has_words(&log, "cannot reach the API server")?;
+    has_words(&log, "access to metrics can be checked again")?;
     for token in [&scrapers.reader, &scrapers.stranger] {
         assert!(!log.contains(token.as_str()), "a token is in the log");
     }
@@ -129,8 +123,8 @@ async fn without_permission_to_ask_nobody_scrapes_and_the_log_says_why() -> Resu
     .await?;
     let log = controller.log();
     let what = "no permission to create tokenreviews.authentication.k8s.io";
-    assert!(log.contains(what), "{log}");
-    assert!(log.contains("kubectl apply -k config/rbac"), "{log}");
+    has_words(&log, what)?;
+    has_words(&log, "kubectl apply -k config/rbac")?;
     assert_eq!(log.matches(what).count(), 1, "told once: {log}");
 
     cluster.install_rbac().await?;

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use kube::Client;
+use nodegate_tests::has_words;
 use nodegate_tests::network::{CONDITION, count_gated, create_nodes, name, network_rule};
 use testkit::nodegate::changes::set_node_condition;
 use testkit::nodegate::fetch::get;
@@ -64,7 +65,7 @@ async fn a_follower_is_ready_and_takes_over_at_once_from_a_leader_that_is_stoppe
         follower,
     } = Scene::set().await?;
     ensure!(follower.is_ready().await);
-    ensure!(follower.log().contains("following"), "{}", follower.log());
+    has_words(&follower.log(), "following")?;
     let writes = cluster.controllers_writes();
     let nodes = writes.iter().filter(|write| write.changed_a_node());
     let instances: BTreeSet<_> = nodes.map(|write| &write.instance).collect();
@@ -149,7 +150,7 @@ async fn a_leader_without_any_watch_for_minutes_releases_the_lease_and_ends() ->
     })
     .await?;
     assert_eq!(first.exited()?.and_then(|status| status.code()), Some(1));
-    ensure!(first.log().contains("released"), "{}", first.log());
+    has_words(&first.log(), "released")?;
     eventually("so does a follower", AT_ONCE, async || {
         Ok(follower.exited()?.is_some())
     })

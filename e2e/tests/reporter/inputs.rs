@@ -3,6 +3,7 @@
 use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
+use nodegate_tests::has_words;
 use testkit::nodegate::install::program;
 
 const GOOD: &[(&str, &str)] = &[
@@ -25,9 +26,9 @@ fn a_bad_input_is_one_line_with_the_variable_and_the_remedy() -> Result<()> {
         "{line}"
     );
     let line = complaint(&[https, ("CHECK_CA_FILE", "/dev/null")])?;
-    ensure!(line.contains("it has no PEM certificate"), "{line}");
+    has_words(&line, "it has no PEM certificate")?;
     let line = complaint(&[])?;
-    ensure!(line.contains("cannot tell which cluster to use"), "{line}");
+    has_words(&line, "cannot tell which cluster to use")?;
     Ok(())
 }
 

@@ -1,6 +1,7 @@
 //! Each kind of check, with success and with failure, and the resulting condition.
 
 use anyhow::{Context, Result, ensure};
+use nodegate_tests::has_words;
 use testkit::nodegate::ports;
 
 use crate::World;
@@ -63,7 +64,7 @@ async fn a_connection_that_is_refused_is_no_answer_and_heals_by_itself() -> Resu
     let reporter = world.report(&endpoint, &[])?;
     let condition = world.reports(NO_ANSWER.0, NO_ANSWER.1).await?;
     let message = condition.message.unwrap_or_default();
-    ensure!(message.contains("cannot be connected to"), "{message}");
+    has_words(&message, "cannot be connected to")?;
     let listener = tokio::net::TcpListener::bind(("127.0.0.1", port)).await?;
     world.reports(OK.0, OK.1).await?;
     drop(listener);
@@ -92,10 +93,7 @@ async fn https_is_verified_unless_it_is_on_localhost_and_that_is_asked_for() -> 
     let reporter = world.report(&endpoint, &[("CHECK_CA_FILE", &other)])?;
     let condition = world.reports(NO_ANSWER.0, NO_ANSWER.1).await?;
     let message = condition.message.unwrap_or_default();
-    ensure!(
-        message.contains("cannot be connected to: invalid peer certificate"),
-        "{message}"
-    );
+    has_words(&message, "cannot be connected to: invalid peer certificate")?;
     drop(reporter);
     let reporter = world.report(&endpoint, &[("CHECK_CA_FILE", &ca)])?;
     world.reports(OK.0, OK.1).await?;
@@ -187,7 +185,7 @@ async fn commands_are_run_and_killed_with_all_they_have_started_when_they_hang()
         )?;
         let condition = world.reports(expected, reason).await?;
         let message = condition.message.unwrap_or_default();
-        ensure!(message.contains(words), "{message}");
+        has_words(&message, words)?;
         if name == "hanging" {
             let pid = std::fs::read_to_string(&pids)?;
             crate::eventually("what it had started is killed", crate::SOON, async || {

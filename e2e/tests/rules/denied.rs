@@ -14,7 +14,7 @@ use hyper_util::rt::TokioIo;
 use k8s_openapi::api::admissionregistration::v1::ValidatingWebhookConfiguration;
 use kube::Api;
 use kube::api::{DeleteParams, PostParams};
-use nodegate_tests::gates;
+use nodegate_tests::{gates, has_words};
 use serde_json::{Value, json};
 use testkit::nodegate::eventually;
 use testkit::nodegate::state::rule_status;
@@ -62,7 +62,7 @@ async fn a_webhook_that_denies_one_rules_taint_is_named_and_holds_up_no_other_ru
         Ok(message.map(str::to_owned))
     })
     .await?;
-    assert!(message.contains("admission webhook"), "{message}");
+    has_words(&message, "admission webhook")?;
     eventually_counts(&client, "denied-not", [1, 1, 0]).await?;
     let status = rule_status(&client, "denied-not").await?;
     assert_eq!(status["failedNodes"], Value::Null);

@@ -19,6 +19,8 @@
 
 use std::time::Duration;
 
+use anyhow::{Result, ensure};
+
 pub mod gates;
 pub mod kubelet;
 pub mod network;
@@ -36,3 +38,9 @@ pub const PROMPTLY: Duration = Duration::from_secs(20);
 
 /// Longer than a decision takes.
 pub const A_WHILE: Duration = Duration::from_millis(700);
+
+/// Checks that a text, such as a message or a log, has these words.
+pub fn has_words(text: &str, words: &str) -> Result<()> {
+    ensure!(text.contains(words), "no {words:?} in: {text}");
+    Ok(())
+}

@@ -1,7 +1,7 @@
 //! What the webhook refuses and warns about, and what continues without it.
 
 use anyhow::Result;
-use nodegate_tests::SOON;
+use nodegate_tests::{SOON, has_words};
 use testkit::nodegate::fixtures::{daemon_set, node};
 use testkit::nodegate::{eventually, ports};
 
@@ -36,7 +36,7 @@ async fn rules_that_conflict_are_turned_down_as_long_as_both_are_in_force() -> R
     let beside = rule("beside", &about("conflict", "NoSchedule", "a"));
     create(cluster, &beside).await?;
     let error = refused(turn(r#"{"spec":{"dryRun":false}}"#).await)?;
-    assert!(error.contains("existing rule 'beside'"), "{error}");
+    has_words(&error, "existing rule 'beside'")?;
     Ok(())
 }
 
@@ -64,7 +64,7 @@ async fn a_risky_rule_is_accepted_with_a_warning() -> Result<()> {
         "Warning: critical DaemonSet kube-system/cni does not tolerate the taint readiness.k8s.io/risky:NoExecute",
         "Warning: no node that the rule selects has a condition of type 'example.com/Misspelt' today",
     ] {
-        assert!(warnings.contains(expected), "{warnings}");
+        has_words(&warnings, expected)?;
     }
     cluster.kubectl(&["get", "nrr", "risky"]).await?;
     Ok(())
@@ -88,14 +88,14 @@ async fn without_its_webhook_no_rule_is_created_and_all_else_goes_on() -> Result
 
     let new = rule("new", &about("down", "NoSchedule", "b"));
     let error = refused(create(&cluster, &new).await)?;
-    assert!(error.contains("failed calling webhook"), "{error}");
+    has_words(&error, "failed calling webhook")?;
     let patch = async |arguments: &[&str], patch: &str| {
         let mut all = vec!["patch", "nrr", "old", "--type=merge", "-p", patch];
         all.extend(arguments);
         cluster.kubectl(&all).await
     };
     let error = refused(patch(&[], r#"{"spec":{"dryRun":true}}"#).await)?;
-    assert!(error.contains("failed calling webhook"), "{error}");
+    has_words(&error, "failed calling webhook")?;
 
     patch(&[], r#"{"metadata":{"labels":{"a":"b"}}}"#).await?;
     let status = r#"{"status":{"observedGeneration":1}}"#;

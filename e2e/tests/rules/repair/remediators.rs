@@ -5,9 +5,9 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use k8s_openapi::api::core::v1::{Node, NodeCondition};
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
-use nodegate_tests::SOON;
 use nodegate_tests::gates::eventually_released;
 use nodegate_tests::pages;
+use nodegate_tests::{SOON, has_words};
 use serde_json::{Value, json};
 use testkit::nodegate::changes::set_node_condition;
 use testkit::nodegate::definitions::CLUSTER_API;
@@ -100,7 +100,7 @@ async fn a_late_node_is_unhealthy_to_other_controllers_for_as_long_as_it_is_held
         let expected =
             format!("Rule '{name}' holds this node. The node should have been ready by ");
         ensure!(message.starts_with(&expected), "{message}");
-        ensure!(message.contains(READY), "{message}");
+        has_words(&message, READY)?;
         ensure!(
             found(name, Duration::ZERO).await?.is_none(),
             "{name} has not been late for so long"

@@ -2,9 +2,9 @@
 //! reports what it cannot do.
 
 use anyhow::{Result, ensure};
-use nodegate_tests::SOON;
 use nodegate_tests::gates::{eventually_gated, eventually_released};
 use nodegate_tests::rules::eventually_says;
+use nodegate_tests::{SOON, has_words};
 use testkit::nodegate::definitions::KARPENTER;
 use testkit::nodegate::state::rule_condition;
 use testkit::nodegate::{Cluster, Controller, Options, eventually};
@@ -36,9 +36,9 @@ async fn a_cluster_without_karpenter_works_and_one_that_gets_it_deletes_claims()
         "no node can be repaired: Karpenter's NodeClaim resource is not installed in this cluster"
     );
     let note = eventually_told(&client, "deleting", "NodeRepairImpossible", SOON).await?;
-    ensure!(note.contains("is not installed in this cluster"), "{note}");
+    has_words(&note, "is not installed in this cluster")?;
     let words = "the CustomResourceDefinition nodeclaims.karpenter.sh is not installed";
-    ensure!(controller.log().contains(words), "{}", controller.log());
+    has_words(&controller.log(), words)?;
     ensure!(controller.is_ready().await, "not ready");
 
     cluster.install_definitions(&KARPENTER).await?;
@@ -70,7 +70,7 @@ async fn without_the_permissions_it_says_what_to_apply_and_gates_all_the_same() 
     ensure!(note.ends_with(words), "{note}");
     eventually_says(&client, "forbidden", "RepairUnavailable", "True").await?;
     let log = untold.log();
-    ensure!(log.contains("--enable-karpenter"), "{log}");
+    has_words(&log, "--enable-karpenter")?;
     ensure!(!log.contains("config/karpenter"), "{log}");
     untold.stop().await?;
 
