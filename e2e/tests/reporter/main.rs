@@ -12,16 +12,21 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use k8s_openapi::api::core::v1::NodeCondition;
 use kube::Client;
-use nodegate_tests::SOON;
 use nodegate_tests::versions::is_since;
+use nodegate_tests::{SOON, has_words};
 use serde_json::Value;
 use testkit::nodegate::fixtures::{node, pod};
 use testkit::nodegate::install::{config, example};
 use testkit::nodegate::state::node_condition;
-use testkit::nodegate::{Cluster, Options, Reporter, SharedCluster, eventually, eventually_eq};
+use testkit::nodegate::{Cluster, Options, Reporter, SharedCluster, eventually_eq};
 use tokio::sync::OnceCell;
 
 const CONDITION: &str = "network.k8s.io/CalicoReady";
+/// The condition's status and reason for each kind of result.
+const OK: (&str, &str) = ("True", "EndpointOK");
+const NOT_READY: (&str, &str) = ("False", "EndpointNotReady");
+const NO_ANSWER: (&str, &str) = ("False", "EndpointConnectionError");
+const BROKEN: (&str, &str) = ("False", "HealthCheckFailed");
 const NAMESPACE: &str = "kube-system";
 const SERVICE_ACCOUNT: &str = "cni-reporter";
 
@@ -122,7 +127,7 @@ subjects: [{{kind: ServiceAccount, name: {account}, namespace: {namespace}}}]
     }
 
     /// Waits until the condition has this status and reason, and returns it.
-    async fn reports(&self, status: &str, reason: &str) -> Result<NodeCondition> {
+    async fn reports(&self, (status, reason): (&str, &str)) -> Result<NodeCondition> {
         let what = format!("{status}/{reason} is reported on {}", self.node);
         eventually_eq(&what, SOON, format!("{status}/{reason}"), async || {
             let condition = self.condition().await?.context("no condition")?;
@@ -131,6 +136,13 @@ subjects: [{{kind: ServiceAccount, name: {account}, namespace: {namespace}}}]
         })
         .await?;
         self.condition().await?.context("it is gone again")
+    }
+
+    /// The same, with a message that has these words; returns the message.
+    async fn reports_that(&self, outcome: (&str, &str), words: &str) -> Result<String> {
+        let message = self.reports(outcome).await?.message.unwrap_or_default();
+        has_words(&message, words)?;
+        Ok(message)
     }
 
     /// The requests of reporters for this Node: verb, resource and status code.
@@ -181,9 +193,4 @@ async fn token_on(cluster: &Cluster, client: &Client, node: &str) -> Result<Path
     cluster
         .kubeconfig_for_pod(NAMESPACE, SERVICE_ACCOUNT, &name)
         .await
-}
-
-/// Waits until the reporter's log contains this.
-async fn says(reporter: &Reporter, words: &str) -> Result<()> {
-    reporter.says(words, SOON).await
 }

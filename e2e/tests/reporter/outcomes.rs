@@ -1,16 +1,10 @@
 //! Each kind of check, with success and with failure, and the resulting condition.
 
 use anyhow::{Context, Result, ensure};
-use nodegate_tests::has_words;
-use testkit::nodegate::ports;
+use testkit::nodegate::{eventually, ports};
 
-use crate::World;
 use crate::endpoints::{Answer, Server, grpc, http_on_a_unix_socket, script, status};
-
-const OK: (&str, &str) = ("True", "EndpointOK");
-const NOT_READY: (&str, &str) = ("False", "EndpointNotReady");
-const NO_ANSWER: (&str, &str) = ("False", "EndpointConnectionError");
-const BROKEN: (&str, &str) = ("False", "HealthCheckFailed");
+use crate::{BROKEN, NO_ANSWER, NOT_READY, OK, SOON, World};
 
 #[tokio::test]
 async fn http_answers_become_the_statuses_and_reasons_that_users_know() -> Result<()> {
@@ -35,22 +29,18 @@ async fn http_answers_become_the_statuses_and_reasons_that_users_know() -> Resul
         (moved("http://elsewhere.example/"), NOT_READY, "not on the same host"),
         (Answer::Silence, NO_ANSWER, "did not answer within 2s"),
     ];
-    for (answer, (expected, reason), words) in cases {
+    for (answer, expected, words) in cases {
         // Starts from the opposite status: a change of the message alone is not written at once.
-        let (before, (status, because)) = match expected {
-            "True" => (Answer::Nothing, NO_ANSWER),
-            _ => (crate::endpoints::status("200 OK"), OK),
+        let (before, because) = match expected {
+            OK => (Answer::Nothing, NO_ANSWER),
+            _ => (status("200 OK"), OK),
         };
         server.set(before);
-        world.reports(status, because).await?;
+        world.reports(because).await?;
         server.set(answer);
-        let condition = world.reports(expected, reason).await?;
-        let message = condition.message.unwrap_or_default();
+        let message = world.reports_that(expected, words).await?;
         let start = server.url("/readiness");
-        ensure!(
-            message.starts_with(&start) && message.contains(words),
-            "{message}"
-        );
+        ensure!(message.starts_with(&start), "{message}");
     }
     drop(reporter);
     Ok(())
@@ -62,13 +52,12 @@ async fn a_connection_that_is_refused_is_no_answer_and_heals_by_itself() -> Resu
     let port = ports::free()?;
     let endpoint = format!("tcp://localhost:{port}");
     let reporter = world.report(&endpoint, &[])?;
-    let condition = world.reports(NO_ANSWER.0, NO_ANSWER.1).await?;
-    let message = condition.message.unwrap_or_default();
-    has_words(&message, "cannot be connected to")?;
+    let refused = "cannot be connected to";
+    world.reports_that(NO_ANSWER, refused).await?;
     let listener = tokio::net::TcpListener::bind(("127.0.0.1", port)).await?;
-    world.reports(OK.0, OK.1).await?;
+    world.reports(OK).await?;
     drop(listener);
-    world.reports(NO_ANSWER.0, NO_ANSWER.1).await?;
+    world.reports(NO_ANSWER).await?;
     drop(reporter);
     Ok(())
 }
@@ -91,19 +80,18 @@ async fn https_is_verified_unless_it_is_on_localhost_and_that_is_asked_for() -> 
     let other = file("check-other-ca.crt", &other.cert.pem())?;
 
     let reporter = world.report(&endpoint, &[("CHECK_CA_FILE", &other)])?;
-    let condition = world.reports(NO_ANSWER.0, NO_ANSWER.1).await?;
-    let message = condition.message.unwrap_or_default();
-    has_words(&message, "cannot be connected to: invalid peer certificate")?;
+    let refused = "cannot be connected to: invalid peer certificate";
+    world.reports_that(NO_ANSWER, refused).await?;
     drop(reporter);
     let reporter = world.report(&endpoint, &[("CHECK_CA_FILE", &ca)])?;
-    world.reports(OK.0, OK.1).await?;
+    world.reports(OK).await?;
     drop(reporter);
     let unknown = endpoint.replace("/livez", "/unknown");
     let reporter = world.report(&unknown, &[("CHECK_SKIP_TLS_VERIFY", "true")])?;
-    world.reports(NOT_READY.0, NOT_READY.1).await?;
+    world.reports(NOT_READY).await?;
     drop(reporter);
     let reporter = world.report(&endpoint, &[("CHECK_SKIP_TLS_VERIFY", "true")])?;
-    world.reports(OK.0, OK.1).await?;
+    world.reports(OK).await?;
     drop(reporter);
     Ok(())
 }
@@ -125,11 +113,10 @@ async fn grpc_health_is_understood() -> Result<()> {
         (format!("grpc://{odd}"), BROKEN, "something else than a health status"),
         (format!("grpc://{}", http.address), NO_ANSWER, "did not answer as gRPC"),
     ];
-    for (endpoint, (expected, reason), words) in cases {
+    for (endpoint, expected, words) in cases {
         let reporter = world.report(&endpoint, &[])?;
-        let condition = world.reports(expected, reason).await?;
-        let message = condition.message.unwrap_or_default();
-        ensure!(message.contains(words), "{endpoint}: {message}");
+        let reported = world.reports_that(expected, words).await;
+        reported.with_context(|| endpoint)?;
         drop(reporter);
     }
     Ok(())
@@ -141,19 +128,19 @@ async fn unix_sockets_are_checked_with_and_without_http() -> Result<()> {
     let socket = world.cluster.folder().join("agent.sock");
     let endpoint = format!("unix://{}", socket.display());
     let reporter = world.report(&endpoint, &[])?;
-    world.reports(NO_ANSWER.0, NO_ANSWER.1).await?;
+    world.reports(NO_ANSWER).await?;
     http_on_a_unix_socket(&socket)?;
-    world.reports(OK.0, OK.1).await?;
+    world.reports(OK).await?;
     drop(reporter);
     let reporter = world.report(
         &format!("{endpoint}:/healthz"),
         &[("FAILURE_THRESHOLD", "1")],
     )?;
-    crate::says(&reporter, "starting").await?;
+    reporter.says("starting", SOON).await?;
     std::fs::remove_file(&socket)?;
-    world.reports(NO_ANSWER.0, NO_ANSWER.1).await?;
+    world.reports(NO_ANSWER).await?;
     http_on_a_unix_socket(&socket)?;
-    let condition = world.reports(OK.0, OK.1).await?;
+    let condition = world.reports(OK).await?;
     let message = condition.message.unwrap_or_default();
     ensure!(message.ends_with("/healthz answered 200 OK"), "{message}");
     drop(reporter);
@@ -176,19 +163,17 @@ async fn commands_are_run_and_killed_with_all_they_have_started_when_they_hang()
         ),
         ("hanging", hanging, NO_ANSWER, "did not answer within 1s"),
     ];
-    for (name, text, (expected, reason), words) in cases {
+    for (name, text, expected, words) in cases {
         let path = script(folder, name, &text)?;
         let endpoint = format!("exec:{} slot 1", path.display());
         let reporter = world.report(
             &endpoint,
             &[("CHECK_TIMEOUT", "1s"), ("PATH", "/usr/bin:/bin")],
         )?;
-        let condition = world.reports(expected, reason).await?;
-        let message = condition.message.unwrap_or_default();
-        has_words(&message, words)?;
+        world.reports_that(expected, words).await?;
         if name == "hanging" {
             let pid = std::fs::read_to_string(&pids)?;
-            crate::eventually("what it had started is killed", crate::SOON, async || {
+            eventually("what it had started is killed", SOON, async || {
                 Ok(is_over(pid.trim()))
             })
             .await?;
@@ -197,7 +182,7 @@ async fn commands_are_run_and_killed_with_all_they_have_started_when_they_hang()
     }
     let endpoint = format!("exec:{}/no-such-program", folder.display());
     let reporter = world.report(&endpoint, &[])?;
-    world.reports(BROKEN.0, BROKEN.1).await?;
+    world.reports(BROKEN).await?;
     drop(reporter);
     Ok(())
 }

@@ -6,7 +6,7 @@ use anyhow::{Result, ensure};
 use testkit::nodegate::{Reporter, eventually, never};
 
 use crate::endpoints::{Answer, Server, script, status};
-use crate::{NAMESPACE, SERVICE_ACCOUNT, SOON, World, says, token_on};
+use crate::{NAMESPACE, NOT_READY, OK, SERVICE_ACCOUNT, SOON, World, token_on};
 
 /// The limit of a reporter's own memory, in KiB: less than the output of the command below. The program's pages do not count,
 /// as a debug build has far more of them than a release.
@@ -17,15 +17,15 @@ async fn it_stops_cleanly_and_leaves_the_condition() -> Result<()> {
     let world = World::new("stop").await?;
     let server = Server::http(status("200 OK")).await?;
     let reporter = world.report(&server.url("/"), &[])?;
-    world.reports("True", "EndpointOK").await?;
+    world.reports(OK).await?;
     let ended = reporter.stop().await?;
     ensure!(ended.success(), "it ended with {ended}");
-    world.reports("True", "EndpointOK").await?;
+    world.reports(OK).await?;
 
     // Also during a check.
     server.set(Answer::Silence);
     let reporter = world.report(&server.url("/"), &[("CHECK_TIMEOUT", "1h")])?;
-    says(&reporter, "starting").await?;
+    reporter.says("starting", SOON).await?;
     let ended = reporter.stop().await?;
     ensure!(ended.success(), "it ended with {ended}");
     Ok(())
@@ -37,7 +37,7 @@ async fn it_can_end_with_the_first_success() -> Result<()> {
     let server = Server::http(status("500 Internal Server Error")).await?;
     let once = [("REPORT_ONCE", "true")];
     let mut reporter = world.report(&server.url("/"), &once)?;
-    world.reports("False", "EndpointNotReady").await?;
+    world.reports(NOT_READY).await?;
     never("it ends before that", Duration::from_secs(1), async || {
         Ok(reporter.exited()?.is_some())
     })
@@ -49,7 +49,7 @@ async fn it_can_end_with_the_first_success() -> Result<()> {
     server.set(status("200 OK"));
     let ended = eventually("it ends", SOON, async || reporter.exited()).await?;
     ensure!(ended.success(), "it ended with {ended}");
-    world.reports("True", "EndpointOK").await?;
+    world.reports(OK).await?;
     let writes = world.writes();
     // If the condition exists already, a check must confirm it, and it is written once.
     let mut reporter = world.report(&server.url("/"), &once)?;
@@ -76,7 +76,7 @@ async fn it_can_act_as_the_node_it_runs_on_and_as_no_other() -> Result<()> {
         world.report_as(&token, &server.url("/"), &variables)
     };
     let reporter = start(&world.node, "true")?;
-    world.reports("True", "EndpointOK").await?;
+    world.reports(OK).await?;
     drop(reporter);
     // It may do nothing, neither as itself nor as another node.
     for (node, impersonate, words) in [
@@ -84,12 +84,9 @@ async fn it_can_act_as_the_node_it_runs_on_and_as_no_other() -> Result<()> {
         (&other.node, "true", "impersonate"),
     ] {
         let reporter = start(node, impersonate)?;
-        says(
-            &reporter,
-            &format!("cannot write the status of Node {node}"),
-        )
-        .await?;
-        says(&reporter, words).await?;
+        let refused = format!("cannot write the status of Node {node}");
+        reporter.says(&refused, SOON).await?;
+        reporter.says(words, SOON).await?;
     }
     ensure!(other.condition().await?.is_none());
     Ok(())
@@ -107,13 +104,17 @@ async fn without_permission_it_says_which_and_goes_on_once_it_is_granted() -> Re
         .await?;
     let server = Server::http(status("200 OK")).await?;
     let reporter = world.report_as(&token, &server.url("/"), &[])?;
-    says(&reporter, "cannot write the status of Node forbidden").await?;
-    says(&reporter, "kubectl apply -k config/reporter").await?;
+    reporter
+        .says("cannot write the status of Node forbidden", SOON)
+        .await?;
+    reporter
+        .says("kubectl apply -k config/reporter", SOON)
+        .await?;
     let bind = format!(
         "create clusterrolebinding {account} --clusterrole=nrr-reporter-role --serviceaccount={NAMESPACE}:{account}"
     );
     cluster.types(&bind).await?;
-    world.reports("True", "EndpointOK").await?;
+    world.reports(OK).await?;
     Ok(())
 }
 
@@ -128,12 +129,9 @@ async fn a_node_that_does_not_exist_is_waited_for_with_the_remedy_in_the_log() -
     };
     let server = Server::http(status("200 OK")).await?;
     let reporter = world.report(&server.url("/"), &[])?;
-    says(&reporter, "cannot read Node unknown").await?;
-    says(
-        &reporter,
-        "is NODE_NAME right? Take it from the downward API: spec.nodeName",
-    )
-    .await?;
+    reporter.says("cannot read Node unknown", SOON).await?;
+    let remedy = "is NODE_NAME right? Take it from the downward API: spec.nodeName";
+    reporter.says(remedy, SOON).await?;
     let (code, why) = reporter.get("/readyz").await?;
     ensure!(
         code == 503 && why.contains("is NODE_NAME right?"),
@@ -159,14 +157,18 @@ async fn an_address_that_is_taken_costs_the_metrics_and_not_the_report() -> Resu
     let server = Server::http(status("200 OK")).await?;
     let taken = server.address.to_string();
     let reporter = world.report(&server.url("/"), &[("METRICS_BIND_ADDRESS", &taken)])?;
-    world.reports("True", "EndpointOK").await?;
-    says(&reporter, "going on without metrics and probes").await?;
-    says(&reporter, "choose another METRICS_BIND_ADDRESS").await?;
+    world.reports(OK).await?;
+    reporter
+        .says("going on without metrics and probes", SOON)
+        .await?;
+    reporter
+        .says("choose another METRICS_BIND_ADDRESS", SOON)
+        .await?;
     Ok(())
 }
 
 /// Waits until there have been a few checks.
-async fn has_checked(reporter: &Reporter) -> Result<()> {
+pub(crate) async fn has_checked(reporter: &Reporter) -> Result<()> {
     eventually("there have been a few checks", SOON, async || {
         let checks = r#"node_readiness_reporter_checks_total{result="healthy"}"#;
         Ok(reporter.metric(checks).await? > 10.0)
@@ -181,7 +183,7 @@ async fn what_a_check_leaves_running_is_ended_and_collected() -> Result<()> {
     let path = script(world.cluster.folder(), "orphans", "sleep 600 & exit 0")?;
     let endpoint = format!("exec:{}", path.display());
     let reporter = world.report(&endpoint, &[("PATH", "/usr/bin:/bin")])?;
-    world.reports("True", "EndpointOK").await?;
+    world.reports(OK).await?;
     has_checked(&reporter).await?;
     let children = children(reporter.pid())?;
     // The latest check's may still be ending.
@@ -212,7 +214,7 @@ async fn it_stays_small() -> Result<()> {
     let path = script(world.cluster.folder(), "small", "yes | head -c 10000000")?;
     let endpoint = format!("exec:{}", path.display());
     let reporter = world.report(&endpoint, &[("PATH", "/usr/bin:/bin")])?;
-    world.reports("True", "EndpointOK").await?;
+    world.reports(OK).await?;
     has_checked(&reporter).await?;
     let taken = reporter.memory("RssAnon")?;
     println!("of its own: {taken} KiB");

@@ -7,7 +7,7 @@ use testkit::nodegate::changes::set_node_condition;
 use testkit::nodegate::state::node_condition;
 
 use crate::endpoints::{Answer, Server, status};
-use crate::{World, says};
+use crate::{NO_ANSWER, OK, SOON, World};
 
 const CONSTRAINED: &str = r#"
 - {apiGroups: [authentication.k8s.io], resources: [nodes], verbs: ["impersonate:associated-node"]}
@@ -46,14 +46,16 @@ async fn it_reports_as_the_node_where_it_may_only_update() -> Result<()> {
     let server = Server::http(status("200 OK")).await?;
     let as_the_node = [("IMPERSONATE_NODE", "true")];
     let reporter = world.report_as(&token, &server.url("/"), &as_the_node)?;
-    world.reports("True", "EndpointOK").await?;
+    world.reports(OK).await?;
     // Conditions that others report in the meantime stay.
     set_node_condition(&world.client, &world.node, "example.com/Other", "True").await?;
     server.set(Answer::Nothing);
-    world.reports("False", "EndpointConnectionError").await?;
+    world.reports(NO_ANSWER).await?;
     let other = node_condition(&world.client, &world.node, "example.com/Other").await?;
     assert_eq!(other.context("the other condition is gone")?.status, "True");
-    says(&reporter, "may not be patched, but updated").await?;
+    reporter
+        .says("may not be patched, but updated", SOON)
+        .await?;
     // A patch is tried once; after that each write is a read and an update.
     let requests = world.requests();
     let granted: Vec<_> = requests
@@ -76,7 +78,7 @@ async fn updates_beside_others_lose_nobodys_condition() -> Result<()> {
     let server = Server::http(status("200 OK")).await?;
     let beating = [("HEARTBEAT_PERIOD", "1s")];
     let reporter = world.report_as(&token, &server.url("/"), &beating)?;
-    world.reports("True", "EndpointOK").await?;
+    world.reports(OK).await?;
     let writer = async {
         for number in 0..200 {
             let kind = format!("example.com/Other{}", number % 20);
@@ -93,7 +95,7 @@ async fn updates_beside_others_lose_nobodys_condition() -> Result<()> {
         anyhow::Ok(())
     };
     tokio::try_join!(writer, turner)?;
-    world.reports("False", "EndpointConnectionError").await?;
+    world.reports(NO_ANSWER).await?;
     for number in 0..20 {
         let kind = format!("example.com/Other{number}");
         let condition = node_condition(&world.client, &world.node, &kind).await?;
@@ -110,9 +112,9 @@ async fn it_reports_where_it_may_only_write() -> Result<()> {
     let token = token(&world, "nrr-only-write", WRITES_ALONE).await?;
     let server = Server::http(status("200 OK")).await?;
     let reporter = world.report_as(&token, &server.url("/"), &[])?;
-    world.reports("True", "EndpointOK").await?;
+    world.reports(OK).await?;
     server.set(Answer::Nothing);
-    world.reports("False", "EndpointConnectionError").await?;
+    world.reports(NO_ANSWER).await?;
     assert_eq!(reporter.log().matches("going on without").count(), 1);
     let requests = world.requests();
     let outcomes: Vec<_> = requests

@@ -9,22 +9,17 @@ use testkit::nodegate::state::node as read_node;
 use testkit::nodegate::{Cluster, Options, eventually, never};
 
 use crate::endpoints::{Answer, Server, status};
-use crate::{World, install, says};
+use crate::process::has_checked;
+use crate::{NO_ANSWER, NOT_READY, OK, SOON, World, install};
 
 #[tokio::test]
 async fn an_unchanged_condition_is_not_written_again() -> Result<()> {
     let world = World::new("unchanged").await?;
     let server = Server::http(status("200 OK")).await?;
     let reporter = world.report(&server.url("/"), &[])?;
-    world.reports("True", "EndpointOK").await?;
+    world.reports(OK).await?;
     let before = read_node(&world.client, &world.node).await?.metadata;
-    eventually("there have been more checks", crate::SOON, async || {
-        let checks = reporter
-            .metric(r#"node_readiness_reporter_checks_total{result="healthy"}"#)
-            .await?;
-        Ok(checks > 10.0)
-    })
-    .await?;
+    has_checked(&reporter).await?;
     let after = read_node(&world.client, &world.node).await?.metadata;
     assert_eq!(before.resource_version, after.resource_version);
     // One read at the start, one write, and no read before it.
@@ -74,7 +69,7 @@ async fn a_restart_writes_once_and_carries_on_within_a_boot() -> Result<()> {
     let patient = [("FAILURE_THRESHOLD", "1000")];
     boot(this_boot.trim()).await?;
     let mut reporter = world.report(&server.url("/"), &patient)?;
-    let first = world.reports("True", "EndpointOK").await?;
+    let first = world.reports(OK).await?;
     let mut restart = async || {
         drop(std::mem::replace(
             &mut reporter,
@@ -86,11 +81,8 @@ async fn a_restart_writes_once_and_carries_on_within_a_boot() -> Result<()> {
     let writes = world.writes();
     tokio::time::sleep(Duration::from_millis(1100)).await;
     restart().await?;
-    eventually("it writes", crate::SOON, async || {
-        Ok(world.writes() > writes)
-    })
-    .await?;
-    let second = world.reports("True", "EndpointOK").await?;
+    eventually("it writes", SOON, async || Ok(world.writes() > writes)).await?;
+    let second = world.reports(OK).await?;
     ensure!(second.last_heartbeat_time > first.last_heartbeat_time);
     assert_eq!(second.last_transition_time, first.last_transition_time);
     server.set(status("503 Service Unavailable"));
@@ -108,7 +100,7 @@ async fn a_restart_writes_once_and_carries_on_within_a_boot() -> Result<()> {
 
     boot("another").await?;
     restart().await?;
-    world.reports("False", "EndpointNotReady").await?;
+    world.reports(NOT_READY).await?;
     Ok(())
 }
 
@@ -119,11 +111,13 @@ async fn after_an_outage_of_the_api_server_the_latest_state_is_reported_at_once(
     let world = World::on(&cluster, "outage").await?;
     let server = Server::http(status("200 OK")).await?;
     let mut reporter = world.report(&server.url("/"), &[])?;
-    world.reports("True", "EndpointOK").await?;
+    world.reports(OK).await?;
 
     cluster.stop_api_server();
     server.set(status("500 Internal Server Error"));
-    says(&reporter, "cannot write the status of Node outage").await?;
+    reporter
+        .says("cannot write the status of Node outage", SOON)
+        .await?;
     assert_eq!(
         reporter.get("/readyz").await?.0,
         200,
@@ -134,8 +128,10 @@ async fn after_an_outage_of_the_api_server_the_latest_state_is_reported_at_once(
     tokio::time::sleep(Duration::from_secs(1)).await;
     let writes = world.writes();
     cluster.start_api_server().await?;
-    world.reports("False", "EndpointConnectionError").await?;
-    says(&reporter, "the API server accepts reports again").await?;
+    world.reports(NO_ANSWER).await?;
+    reporter
+        .says("the API server accepts reports again", SOON)
+        .await?;
     assert_eq!(world.writes(), writes + 1, "an older state was written too");
     never("it goes back", Duration::from_secs(1), async || {
         let condition = world.condition().await?.context("no condition")?;
