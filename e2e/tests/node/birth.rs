@@ -61,11 +61,7 @@ async fn joins(scene: &Scene, setup: Setup) -> Result<RealNode> {
     scene.pod_turns(&times, "cni", true).await?;
     scene.node_turns(&times, "True").await?;
     scene.pod_turns(&times, "csi", true).await?;
-    times
-        .until("the driver is in the CSINode", async || {
-            scene.has_driver().await
-        })
-        .await?;
+    scene.driver_registers(&times).await?;
     scene.is_released(&times, TAINT).await?;
     times
         .until("the workload runs", async || Ok(running(scene).await? == 2))
@@ -167,11 +163,7 @@ fn a_node_that_is_deleted_and_registers_again_is_gated_again() -> Result<()> {
                 Ok(node(&scene.client, NAME).await?.uid() != first)
             })
             .await?;
-        times
-            .until("the driver is in the CSINode", async || {
-                scene.has_driver().await
-            })
-            .await?;
+        scene.driver_registers(&times).await?;
         scene.is_released(&times, TAINT).await?;
         was_held_from_the_start(&scene.history(&history).await?)
     })
@@ -211,11 +203,7 @@ fn a_static_pod_that_is_critical_is_waited_for() -> Result<()> {
         let times = Times::since("the kubelet is started");
         real.start_kubelet()?;
         scene.node_turns(&times, "True").await?;
-        times
-            .until("the driver is in the CSINode", async || {
-                scene.has_driver().await
-            })
-            .await?;
+        scene.driver_registers(&times).await?;
         scene.pod_turns(&times, "csi", true).await?;
         never(
             "it is released without the static pod",
@@ -241,11 +229,7 @@ fn an_agent_that_is_slow_keeps_the_node_held_and_pods_away() -> Result<()> {
         let _real = RealNode::start(&scene.cluster, held()).await?;
         let times = Times::since("the kubelet is started");
         scene.node_turns(&times, "True").await?;
-        times
-            .until("the driver is in the CSINode", async || {
-                scene.has_driver().await
-            })
-            .await?;
+        scene.driver_registers(&times).await?;
         never("a pod is bound", 3 * A_WHILE, async || {
             let pods = pods_on(&scene.client, NAME).await?;
             Ok(pods.iter().any(|pod| pod.name_any().starts_with(WORKLOAD)))

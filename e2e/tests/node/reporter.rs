@@ -4,11 +4,10 @@ use anyhow::Result;
 use serde_json::{Value, json};
 use testkit::nodegate::fixtures::{daemon_set, rule};
 use testkit::nodegate::install::{config, program};
-use testkit::nodegate::state::node_condition;
 use testkit::realnode::components::{self, agent, agent_folder, set_ready};
 use testkit::realnode::images::Image;
 use testkit::realnode::inside::alone;
-use testkit::realnode::node::{NAME, options};
+use testkit::realnode::node::options;
 use testkit::realnode::{RealNode, Times};
 
 use crate::scene::{Scene, held};
@@ -84,26 +83,18 @@ fn every_kind_of_check_reports_on_a_real_process() -> Result<()> {
         let _real = RealNode::start(&scene.cluster, setup).await?;
         let times = Times::since("the kubelet is started");
         for (check, _, of_unready) in &checks {
-            reports(&scene, &times, check, of_unready).await?;
+            let kind = condition(check);
+            scene.condition_turns(&times, &kind, of_unready).await?;
         }
         set_ready("checked", true)?;
         let times = Times::since("the process is ready");
         for (check, ..) in &checks {
-            reports(&scene, &times, check, "True").await?;
+            let kind = condition(check);
+            scene.condition_turns(&times, &kind, "True").await?;
         }
         scene.is_released(&times, TAINT).await?;
         set_ready("checked", false)?;
         let times = Times::since("the process is not ready any more");
         scene.is_gated(&times, TAINT).await
     })
-}
-
-async fn reports(scene: &Scene, times: &Times, check: &str, status: &str) -> Result<()> {
-    let what = format!("{check} is {status}");
-    times
-        .until(&what, async || {
-            let found = node_condition(&scene.client, NAME, &condition(check)).await?;
-            Ok(found.is_some_and(|found| found.status == status))
-        })
-        .await
 }

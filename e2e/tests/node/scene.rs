@@ -57,11 +57,7 @@ impl Scene {
     pub(crate) async fn released_node(&self) -> Result<RealNode> {
         let node = RealNode::start(&self.cluster, held()).await?;
         let times = Times::since("the kubelet is started");
-        times
-            .until("it has registered, held", async || {
-                self.is_held(TAINT).await
-            })
-            .await?;
+        self.is_gated(&times, TAINT).await?;
         self.is_released(&times, TAINT).await?;
         Ok(node)
     }
@@ -84,11 +80,21 @@ impl Scene {
 
     /// Waits for this Ready status of the node, from the kubelet or the node lifecycle controller.
     pub(crate) async fn node_turns(&self, times: &Times, status: &str) -> Result<()> {
-        let what = format!("the node's Ready is {status}");
+        self.condition_turns(times, "Ready", status).await
+    }
+
+    /// Waits for this status of a condition of the node.
+    pub(crate) async fn condition_turns(
+        &self,
+        times: &Times,
+        kind: &str,
+        status: &str,
+    ) -> Result<()> {
+        let what = format!("the node's {kind} is {status}");
         times
             .until(&what, async || {
-                let ready = node_condition(&self.client, NAME, "Ready").await?;
-                Ok(ready.is_some_and(|ready| ready.status == status))
+                let found = node_condition(&self.client, NAME, kind).await?;
+                Ok(found.is_some_and(|found| found.status == status))
             })
             .await
     }
@@ -106,6 +112,11 @@ impl Scene {
                 Ok(named.any(is_ready) == ready)
             })
             .await
+    }
+
+    pub(crate) async fn driver_registers(&self, times: &Times) -> Result<()> {
+        let what = "the driver is in the CSINode";
+        times.until(what, async || self.has_driver().await).await
     }
 
     pub(crate) async fn has_driver(&self) -> Result<bool> {

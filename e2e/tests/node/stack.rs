@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use testkit::nodegate::fixtures::rule;
 use testkit::nodegate::install::example;
 use testkit::nodegate::never;
-use testkit::nodegate::state::{is_ready, node_condition, pods_on};
+use testkit::nodegate::state::{is_ready, pods_on};
 use testkit::realnode::components::{
     DETECTOR, agent, create, detector, devices, driver, log_of_kernel, network, set_ready,
 };
@@ -83,10 +83,7 @@ fn a_gpu_node_is_released_step_by_step_with_the_excerpts_of_your_stack() -> Resu
         let scene = Scene::bare(options()).await?;
         let rules = example("your-stack").join("rules.yaml");
         scene.cluster.apply_path(&rules).await?;
-        scene
-            .cluster
-            .kubectl(&["create", "namespace", "gpu-operator"])
-            .await?;
+        scene.cluster.types("create namespace gpu-operator").await?;
         let excerpts = example("your-stack").join("daemon-sets.yaml");
         for object in read(&scene, &excerpts).await? {
             if object["kind"] == "DaemonSet" {
@@ -101,9 +98,7 @@ fn a_gpu_node_is_released_step_by_step_with_the_excerpts_of_your_stack() -> Resu
             .fold(setup, |setup, key| setup.taint(key, "NoSchedule"));
         let _node = RealNode::start(&scene.cluster, setup).await?;
         let times = Times::since("the kubelet is started");
-        times
-            .until("it has registered, held", async || scene.is_held(GPU).await)
-            .await?;
+        scene.is_gated(&times, GPU).await?;
         scene.is_released(&times, NETWORK).await?;
         scene.is_released(&times, STORAGE).await?;
         set_ready(WORKER, true)?;
@@ -112,11 +107,8 @@ fn a_gpu_node_is_released_step_by_step_with_the_excerpts_of_your_stack() -> Resu
             Ok(!scene.is_held(GPU).await?)
         })
         .await?;
-        let label = "nvidia.com/gpu.deploy.device-plugin=true";
-        scene
-            .cluster
-            .kubectl(&["label", "node", NAME, label])
-            .await?;
+        let label = format!("label node {NAME} nvidia.com/gpu.deploy.device-plugin=true");
+        scene.cluster.types(&label).await?;
         let times = Times::since("the operator has labelled the node");
         scene.pod_turns(&times, "nvidia", true).await?;
         scene.is_released(&times, GPU).await?;
@@ -148,33 +140,19 @@ fn a_problem_that_node_problem_detector_finds_holds_the_node_until_it_is_over() 
                 scene.cluster.apply(&object.to_string()).await?;
             }
         }
-        let problem = async || {
-            let condition = node_condition(&scene.client, NAME, "KernelDeadlock").await?;
-            anyhow::Ok(condition.map(|condition| condition.status))
-        };
-
         let setup = Setup::default().taint(KERNEL, "NoSchedule");
         let node = RealNode::start(&scene.cluster, setup).await?;
         let times = Times::since("the kubelet is started");
-        times
-            .until("it has registered, held", async || {
-                scene.is_held(KERNEL).await
-            })
-            .await?;
-        times
-            .until(
-                "Node Problem Detector says that there is no problem",
-                async || Ok(problem().await?.as_deref() == Some("False")),
-            )
+        scene.is_gated(&times, KERNEL).await?;
+        scene
+            .condition_turns(&times, "KernelDeadlock", "False")
             .await?;
         scene.is_released(&times, KERNEL).await?;
 
         let times = Times::since("the kernel's log speaks of a problem");
         log_of_kernel("INFO: task docker:4711 blocked for more than 120 seconds.")?;
-        times
-            .until("Node Problem Detector says so", async || {
-                Ok(problem().await?.as_deref() == Some("True"))
-            })
+        scene
+            .condition_turns(&times, "KernelDeadlock", "True")
             .await?;
         scene.is_gated(&times, KERNEL).await?;
 
