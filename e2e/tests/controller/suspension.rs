@@ -9,7 +9,7 @@ use nodegate_tests::rules::eventually_says;
 use nodegate_tests::{SOON, has_words};
 use testkit::nodegate::changes::set_node_condition;
 use testkit::nodegate::install::{NAMESPACE, manifests};
-use testkit::nodegate::state::{events_about, has_taint};
+use testkit::nodegate::state::{has_taint, reasons_about};
 use testkit::nodegate::{Cluster, Controller, Options, eventually, eventually_eq, never};
 use tokio::time::sleep;
 
@@ -34,19 +34,10 @@ async fn an_annotation_of_the_lease_suspends_all_rules_within_three_seconds() ->
         Ok(!has_taint(&client, "a", TAINT).await?)
     })
     .await?;
-    let reasons = async || {
-        let events = events_about(&client, "NodeReadinessRule", "network").await?;
-        Ok(events
-            .into_iter()
-            .filter_map(|it| it.reason)
-            .collect::<Vec<_>>())
-    };
-    eventually_eq(
-        "it is told",
-        SOON,
-        vec!["RulesSuspended".to_owned()],
-        reasons,
-    )
+    let told = vec!["RulesSuspended".to_owned()];
+    eventually_eq("it is told", SOON, told, async || {
+        reasons_about(&client, "NodeReadinessRule", "network").await
+    })
     .await?;
     annotate(&cluster, "nodegate.dev/suspend-all-").await?;
     sleep(BRAKE).await;

@@ -5,15 +5,14 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::Result;
-use k8s_openapi::api::events::v1::Event;
 use kube::Client;
-use kube::api::{Api, ListParams};
+use kube::api::ListParams;
 use nodegate_tests::{A_WHILE, SOON};
 use serde_json::json;
 use testkit::nodegate::changes::patch_rule;
 use testkit::nodegate::fixtures::{node, rule, rules};
 use testkit::nodegate::install::config;
-use testkit::nodegate::state::{has_taint, rule_condition};
+use testkit::nodegate::state::{has_taint, reasons_about, rule_condition};
 use testkit::nodegate::{Cluster, Controller, Options, eventually, eventually_eq, never};
 
 use super::UPSTREAM_FILE;
@@ -91,13 +90,8 @@ async fn a_rule_whose_fields_are_pruned_is_frozen_until_it_is_applied_again() ->
         let touched = json!({"metadata": {"annotations": {"example.com/touched": "yes"}}});
         patch_rule(&client, rule, &touched).await?;
         eventually("an Event says so", SOON, async || {
-            let events = Api::<Event>::all(client.clone())
-                .list(&ListParams::default())
-                .await?;
-            Ok(events.iter().any(|event| {
-                let about = event.regarding.as_ref().and_then(|it| it.name.as_deref());
-                about == Some(rule) && event.reason.as_deref() == Some("FieldsPruned")
-            }))
+            let reasons = reasons_about(&client, "NodeReadinessRule", rule).await?;
+            Ok(reasons.contains(&"FieldsPruned".to_owned()))
         })
         .await?;
     }

@@ -202,12 +202,10 @@ impl Scene {
     pub(crate) async fn has_events(&self, node: &str, reasons: &[&str]) -> Result<()> {
         let what = format!("events {reasons:?} on {node}");
         eventually(&what, SOON, async || {
-            let events = state::events_on(&self.client, node).await?;
-            let has = |reason: &&str| {
-                let mut events = events.iter();
-                events.any(|event| event.reason.as_deref() == Some(reason))
-            };
-            Ok(reasons.iter().all(has))
+            let told = state::reasons_about(&self.client, "Node", node).await?;
+            Ok(reasons
+                .iter()
+                .all(|reason| told.iter().any(|it| it == reason)))
         })
         .await
     }

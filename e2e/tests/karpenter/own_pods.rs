@@ -11,7 +11,7 @@ use kube::{Api, Client, ResourceExt};
 use serde_json::{Value, json};
 use testkit::nodegate::fixtures::{node, node_claims, node_pool};
 use testkit::nodegate::install::{NAMESPACE, config, write_kustomization};
-use testkit::nodegate::state::{events_about, has_taint, is_ready};
+use testkit::nodegate::state::{has_taint, is_ready, reasons_about};
 use testkit::nodegate::{eventually, never};
 
 use super::{PATIENCE, apply, node_of, with_karpenter};
@@ -123,11 +123,9 @@ async fn on_karpenters_nodes_it_starts_while_they_are_held_and_is_drained_one_at
     })
     .await?;
     for (pod, _) in before.iter().filter(|(_, node)| node == leaves) {
-        let told = events_about(&client, "Pod", pod).await?;
-        let evicted = told
-            .iter()
-            .any(|event| event.reason.as_deref() == Some("Evicted"));
-        ensure!(evicted, "Karpenter did not evict {pod}: {told:#?}");
+        let told = reasons_about(&client, "Pod", pod).await?;
+        let evicted = told.contains(&"Evicted".to_owned());
+        ensure!(evicted, "Karpenter did not evict {pod}: {told:?}");
     }
     for (pod, node) in eventually_run(&client).await? {
         ensure!(node != *leaves, "{pod} is back on {node}");

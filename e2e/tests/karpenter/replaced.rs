@@ -58,10 +58,8 @@ async fn a_node_that_never_gets_ready_is_replaced_and_no_other_and_not_where_too
         Ok(new.filter(|_| !names.contains(&late)).cloned())
     })
     .await?;
-    let told = state::events_about(client, "Node", &late).await?;
-    let deleted = told
-        .iter()
-        .filter(|event| event.reason.as_deref() == Some("NodeClaimDeleted"));
+    let told = state::reasons_about(client, "Node", &late).await?;
+    let deleted = told.iter().filter(|reason| *reason == "NodeClaimDeleted");
     ensure!(deleted.count() == 1, "{told:?}");
 
     // The new node starts held, too, and takes the pods once it is ready.
@@ -103,10 +101,8 @@ async fn a_node_that_never_gets_ready_is_replaced_and_no_other_and_not_where_too
     }
     for node in &nodes {
         eventually("it is told that the limit holds", PATIENCE, async || {
-            let told = state::events_about(client, "Node", node).await?;
-            Ok(told
-                .iter()
-                .any(|event| event.reason.as_deref() == Some("NodeRepairBlocked")))
+            let told = state::reasons_about(client, "Node", node).await?;
+            Ok(told.contains(&"NodeRepairBlocked".to_owned()))
         })
         .await?;
     }

@@ -8,7 +8,7 @@ use serde_json::json;
 use testkit::nodegate::NodeHistory;
 use testkit::nodegate::fixtures::rule;
 use testkit::nodegate::never;
-use testkit::nodegate::state::{events_on, node};
+use testkit::nodegate::state::{node, reasons_about};
 use testkit::realnode::Times;
 use testkit::realnode::inside::alone;
 use testkit::realnode::node::{NAME, options};
@@ -68,9 +68,8 @@ fn a_reboot_gates_the_node_again_only_under_the_rule_that_says_so() -> Result<()
         let history = scene.history(&history).await?;
         ensure!(gatings(&history, AGAIN) == 1);
         ensure!(gatings(&history, TAINT) == 0);
-        let events = events_on(&scene.client, NAME).await?;
-        let rebooted = |reason: &Option<String>| reason.as_deref() == Some("Rebooted");
-        ensure!(events.iter().any(|event| rebooted(&event.reason)));
+        let told = reasons_about(&scene.client, "Node", NAME).await?;
+        ensure!(told.contains(&"Rebooted".to_owned()), "{told:?}");
         Ok(())
     })
 }

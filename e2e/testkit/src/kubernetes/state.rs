@@ -71,6 +71,12 @@ pub async fn events_about(client: &Client, kind: &str, name: &str) -> Result<Vec
     Ok(events)
 }
 
+/// The reasons of the events about an object of this kind, oldest first.
+pub async fn reasons_about(client: &Client, kind: &str, name: &str) -> Result<Vec<String>> {
+    let events = events_about(client, kind, name).await?;
+    Ok(events.into_iter().filter_map(|it| it.reason).collect())
+}
+
 pub async fn pods_on(client: &Client, node: &str) -> Result<Vec<Pod>> {
     let bound = ListParams::default().fields(&format!("spec.nodeName={node}"));
     let pods = Api::<Pod>::all(client.clone())

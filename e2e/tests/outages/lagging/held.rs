@@ -10,7 +10,7 @@ use serde_json::json;
 use testkit::nodegate::changes::{patch_rule, set_pod_ready};
 use testkit::nodegate::eventually;
 use testkit::nodegate::relay::{Kind, RULES};
-use testkit::nodegate::state::{events_on, node_condition};
+use testkit::nodegate::state::{node_condition, reasons_about};
 
 use super::scene::Kept::{Held, Released};
 use super::scene::{COMPONENTS, NETWORK, Scene, critical_pod, gate, key, networked, rule_of};
@@ -65,8 +65,8 @@ pub(crate) async fn pods() -> Result<()> {
 
     scene.server.thaw_all();
     eventually_released(client, "comes", &key("comes")).await?;
-    let mut events = events_on(client, "comes").await?.into_iter();
-    let given_up = events.any(|event| event.reason.as_deref() == Some("NodeReleasedUnready"));
+    let told = reasons_about(client, "Node", "comes").await?;
+    let given_up = told.contains(&"NodeReleasedUnready".to_owned());
     ensure!(!given_up, "it was given up");
     is_published("True").await?;
     set("fails", true).await?;
