@@ -5,12 +5,10 @@ use std::time::Duration;
 use anyhow::{Result, bail};
 use kube::Client;
 use nodegate_tests::gates::{eventually_gated, eventually_released, stays_held, stays_released};
-use nodegate_tests::rules::eventually_says;
+use nodegate_tests::rules::{annotate_lease, eventually_says};
 use serde_json::json;
 use testkit::nodegate::changes::{delete_rule, patch_rule};
 use testkit::nodegate::{Cluster, Controller, Options, fixtures};
-
-use super::suspension::annotate;
 
 const MOVES: [&str; 7] = [
     "untaint",
@@ -134,11 +132,8 @@ impl Try<'_> {
     }
 
     async fn untaint(&self, node: &str) -> Result<()> {
-        let (node, taint) = (self.node(node), format!("{}-", self.key));
-        self.cluster
-            .kubectl(&["taint", "node", &node, &taint])
-            .await?;
-        Ok(())
+        let untaint = format!("taint node {} {}-", self.node(node), self.key);
+        self.cluster.types(&untaint).await.map(drop)
     }
 
     async fn patch(&self, spec: serde_json::Value) -> Result<()> {
@@ -148,7 +143,7 @@ impl Try<'_> {
     /// Suspends all rules, or resumes them.
     async fn brake(&self, on: bool) -> Result<()> {
         let to = if on { "=true" } else { "-" };
-        annotate(self.cluster, &format!("nodegate.dev/suspend-all{to}")).await?;
+        annotate_lease(self.cluster, &format!("nodegate.dev/suspend-all{to}")).await?;
         if on {
             eventually_says(self.client, self.name, "Suspended", "True").await?;
         }

@@ -5,15 +5,13 @@ use std::time::Duration;
 use anyhow::{Result, ensure};
 use nodegate_tests::gates::eventually_gated;
 use nodegate_tests::network::{CONDITION, TAINT, create_node, network_rule};
-use nodegate_tests::rules::eventually_says;
+use nodegate_tests::rules::{LEASE, annotate_lease, eventually_says};
 use nodegate_tests::{SOON, has_words};
 use testkit::nodegate::changes::set_node_condition;
 use testkit::nodegate::install::{NAMESPACE, manifests};
 use testkit::nodegate::state::{has_taint, reasons_about};
 use testkit::nodegate::{Cluster, Controller, Options, eventually, eventually_eq, never};
 use tokio::time::sleep;
-
-const LEASE: &str = "lease/ba65f13e.readiness.node.x-k8s.io";
 
 /// How long the global suspension may take.
 const BRAKE: Duration = Duration::from_secs(3);
@@ -26,7 +24,7 @@ async fn an_annotation_of_the_lease_suspends_all_rules_within_three_seconds() ->
     network_rule("network").create(&client).await?;
     create_node(&client, "a", "False").await?;
     eventually_gated(&client, "a", TAINT).await?;
-    annotate(&cluster, "nodegate.dev/suspend-all=true").await?;
+    annotate_lease(&cluster, "nodegate.dev/suspend-all=true").await?;
     sleep(BRAKE).await;
     set_node_condition(&client, "a", CONDITION, "True").await?;
     // Longer than a renewal of the lease, which keeps the annotation.
@@ -39,7 +37,7 @@ async fn an_annotation_of_the_lease_suspends_all_rules_within_three_seconds() ->
         reasons_about(&client, "NodeReadinessRule", "network").await
     })
     .await?;
-    annotate(&cluster, "nodegate.dev/suspend-all-").await?;
+    annotate_lease(&cluster, "nodegate.dev/suspend-all-").await?;
     sleep(BRAKE).await;
     ensure!(
         !has_taint(&client, "a", TAINT).await?,
@@ -62,28 +60,18 @@ async fn the_brake_stays_on_by_any_word_when_somebody_deletes_the_lease() -> Res
     network_rule("network").create(&client).await?;
     create_node(&client, "a", "False").await?;
     eventually_gated(&client, "a", TAINT).await?;
-    annotate(&cluster, "nodegate.dev/suspend-all=yes").await?;
+    annotate_lease(&cluster, "nodegate.dev/suspend-all=yes").await?;
     eventually_says(&client, "network", "Suspended", "True").await?;
     has_words(&controller.log(), "neither true nor false")?;
-    let delete = ["delete", "-n", NAMESPACE, LEASE];
-    cluster.kubectl(&delete).await?;
+    let delete = format!("delete -n {NAMESPACE} lease {LEASE}");
+    cluster.types(&delete).await?;
     set_node_condition(&client, "a", CONDITION, "True").await?;
     let value = "jsonpath={.metadata.annotations.nodegate\\.dev/suspend-all}";
-    let get = [
-        "get",
-        "-n",
-        NAMESPACE,
-        LEASE,
-        "--ignore-not-found",
-        "-o",
-        value,
-    ];
-    eventually_eq(
-        "the next Lease says the same",
-        SOON,
-        "yes".to_owned(),
-        async || cluster.kubectl(&get).await,
-    )
+    let get = format!("get -n {NAMESPACE} lease {LEASE} --ignore-not-found -o {value}");
+    let same = "yes".to_owned();
+    eventually_eq("the next Lease says the same", SOON, same, async || {
+        cluster.types(&get).await
+    })
     .await?;
     never("the node is released", 2 * BRAKE, async || {
         Ok(!has_taint(&client, "a", TAINT).await?)
@@ -109,18 +97,6 @@ async fn a_controller_that_cannot_read_the_lease_is_not_ready() -> Result<()> {
     let role = manifests("rbac").join("leader_election_role.yaml");
     cluster.kubectl_on(&["apply"], &role).await?;
     controller.until_ready(SOON).await
-}
-
-pub(super) async fn annotate(cluster: &Cluster, annotation: &str) -> Result<String> {
-    let lease = [
-        "annotate",
-        "-n",
-        NAMESPACE,
-        "--overwrite",
-        LEASE,
-        annotation,
-    ];
-    cluster.kubectl(&lease).await
 }
 
 #[tokio::test]

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use kube::{Client, ResourceExt};
-use nodegate_tests::SOON;
 use nodegate_tests::network::{CONDITION, TAINT};
 use nodegate_tests::rules::{delete, eventually_gone, eventually_says};
+use nodegate_tests::{SOON, fixture};
 use serde_json::{Value, json};
 use testkit::nodegate::changes::{delete_rule, patch_rule, set_node_condition};
 use testkit::nodegate::fixtures::{RuleBuilder, node, rule, rules};
@@ -15,13 +15,9 @@ use testkit::nodegate::install::CRD;
 use testkit::nodegate::state::{events_about, has_taint, rule_status};
 use testkit::nodegate::{Cluster, Controller, Options, eventually, eventually_eq, never};
 
-use super::UPSTREAM;
-
-const PERMISSIVE: &str = include_str!("../fixtures/permissive-crd.yaml");
-
 #[tokio::test]
 async fn rules_work_under_the_upstream_projects_definition() -> Result<()> {
-    let cluster = cluster_with_crd(UPSTREAM).await?;
+    let cluster = cluster_with_crd("upstream-crd.yaml").await?;
     let client = cluster.client().await?;
     node("held").create(&client).await?;
     node("released")
@@ -107,7 +103,7 @@ async fn rules_work_under_the_upstream_projects_definition() -> Result<()> {
 
 #[tokio::test]
 async fn rules_that_cannot_be_used_are_turned_down_and_others_go_on() -> Result<()> {
-    let cluster = cluster_with_crd(PERMISSIVE).await?;
+    let cluster = cluster_with_crd("permissive-crd.yaml").await?;
     let client = cluster.client().await?;
     node("held").create(&client).await?;
     node("released")
@@ -219,7 +215,7 @@ fn bad_rules() -> Vec<(RuleBuilder, &'static str, &'static str)> {
 async fn cluster_with_crd(crd: &str) -> Result<Cluster> {
     let cluster = Cluster::start(Options::api_only()).await?;
     cluster.install_without_crd().await?;
-    cluster.apply(crd).await?;
+    cluster.apply_path(&fixture(crd)).await?;
     cluster.until_established(CRD).await?;
     Ok(cluster)
 }

@@ -3,13 +3,12 @@
 use anyhow::{Context, Result, bail, ensure};
 use kube::Api;
 use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams};
-use nodegate_tests::SOON;
+use nodegate_tests::{SOON, fixture};
 use serde_json::{Value, json};
 use testkit::nodegate::install::config;
 use testkit::nodegate::rule::rules;
 use testkit::nodegate::{Cluster, Options, eventually};
 
-use super::UPSTREAM;
 use super::cases::{BOOTSTRAP, CONTINUOUS};
 use super::validation::{create, message, spec};
 
@@ -27,7 +26,7 @@ const LEGACY: &[(&str, &str, &str, &str, &str)] = &[
 async fn a_rule_made_under_upstreams_definition_can_be_changed_where_it_does_no_harm() -> Result<()>
 {
     let cluster = Cluster::start(Options::api_only()).await?;
-    cluster.apply(UPSTREAM).await?;
+    cluster.apply_path(&fixture("upstream-crd.yaml")).await?;
     let rules = rules(&cluster.client().await?);
     for (name, base, legacy, _, _) in LEGACY {
         eventually(name, SOON, async || {

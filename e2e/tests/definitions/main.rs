@@ -7,7 +7,3 @@ mod legacy;
 mod moving_in;
 mod pruned;
 mod validation;
-
-/// The Node Readiness Controller's definition.
-const UPSTREAM: &str = include_str!("../fixtures/upstream-crd.yaml");
-const UPSTREAM_FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/upstream-crd.yaml");

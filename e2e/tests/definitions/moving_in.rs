@@ -4,7 +4,6 @@
 //! The steps are those of `docs/moving-in/node-readiness-controller.md`.
 
 use std::collections::BTreeMap;
-use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
@@ -13,7 +12,8 @@ use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{Node, Taint};
 use kube::api::{ListParams, Patch, PatchParams, PostParams};
 use kube::{Api, Client, ResourceExt};
-use nodegate_tests::SOON;
+use nodegate_tests::rules::LEASE;
+use nodegate_tests::{SOON, fixture};
 use serde_json::{Value, json};
 use testkit::nodegate::changes::{patch_rule, set_node_condition};
 use testkit::nodegate::fixtures::{RuleBuilder, node, rule, rules};
@@ -21,10 +21,7 @@ use testkit::nodegate::install::{CRD, NAMESPACE, config};
 use testkit::nodegate::state::{self, has_taint, nodes, rule_condition, rule_status};
 use testkit::nodegate::{Cluster, Controller, NodeHistory, Options, eventually, eventually_eq};
 
-use super::UPSTREAM_FILE;
-
 const COUNT: usize = 300;
-const LEASE: &str = "ba65f13e.readiness.node.x-k8s.io";
 const FINALIZER: &str = "readiness.node.x-k8s.io/cleanup-taints";
 const COMPLETED: &str = "readiness.k8s.io/bootstrap-completed-";
 const OWNED: &str = "nodegate.dev/taint-added-by-";
@@ -144,7 +141,7 @@ async fn nodegate_takes_over_and_hands_back_without_a_taint_that_flaps() -> Resu
     drop(history);
     let before = taints(&client).await?;
     let history = NodeHistory::of_nodes(&client).await?;
-    cluster.apply_over(Path::new(UPSTREAM_FILE)).await?;
+    cluster.apply_over(&fixture("upstream-crd.yaml")).await?;
     is_as_upstream_wants_it(&client, &uid).await?;
     unchanged(&client, &history, &before).await?;
 
@@ -172,7 +169,8 @@ async fn nodegate_takes_over_and_hands_back_without_a_taint_that_flaps() -> Resu
 /// Sets the cluster up as the Node Readiness Controller leaves it when its process is killed.
 async fn leave_behind(cluster: &Cluster, client: &Client) -> Result<()> {
     // By its documentation: a client-side `kubectl apply`.
-    cluster.kubectl(&["apply", "-f", UPSTREAM_FILE]).await?;
+    let theirs = fixture("upstream-crd.yaml");
+    cluster.kubectl_on(&["apply"], &theirs).await?;
     cluster.until_established(CRD).await?;
 
     let taint =

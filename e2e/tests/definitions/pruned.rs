@@ -1,21 +1,18 @@
 //! The Node Readiness Controller's definition is applied over ours, and ours over that one. Without its fields a rule may mean the
 //! opposite, so it is frozen until it is applied again.
 
-use std::path::Path;
 use std::time::Duration;
 
 use anyhow::Result;
 use kube::Client;
 use kube::api::ListParams;
-use nodegate_tests::{A_WHILE, SOON};
+use nodegate_tests::{A_WHILE, SOON, fixture};
 use serde_json::json;
 use testkit::nodegate::changes::patch_rule;
 use testkit::nodegate::fixtures::{node, rule, rules};
 use testkit::nodegate::install::config;
 use testkit::nodegate::state::{has_taint, reasons_about, rule_condition};
 use testkit::nodegate::{Cluster, Controller, Options, eventually, eventually_eq, never};
-
-use super::UPSTREAM_FILE;
 
 const KEY: &str = "readiness.k8s.io/network";
 /// Applied by `kubectl apply`, and by `kubectl apply --server-side`.
@@ -77,7 +74,7 @@ async fn a_rule_whose_fields_are_pruned_is_frozen_until_it_is_applied_again() ->
     eventually_accepted(&client, "Valid").await?;
     no_node_is_gated(&client).await?;
 
-    cluster.apply_over(Path::new(UPSTREAM_FILE)).await?;
+    cluster.apply_over(&fixture("upstream-crd.yaml")).await?;
     eventually("the fields are pruned", SOON, async || {
         let rules = rules(&client).list(&ListParams::default()).await?;
         Ok(rules

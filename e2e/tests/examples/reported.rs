@@ -1,12 +1,12 @@
 //! Examples about conditions that others report.
 
 use std::net::SocketAddr;
-use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 use k8s_openapi::api::core::v1::{ConfigMap, Container, Pod};
 use kube::ResourceExt;
+use nodegate_tests::fixture;
 use nodegate_tests::server::{Server, status};
 use serde_json::Value;
 use testkit::nodegate::binaries::{Binaries, Component};
@@ -177,13 +177,12 @@ async fn apply_calico(scene: &Scene) -> Result<()> {
     let kubectl = Binaries::locate()?.path(Component::Kubectl)?;
     let tools = kubectl.parent().context("a folder with kubectl")?;
     let path = std::env::var("PATH")?;
-    let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/calico.yaml");
     let mut script = Command::new("sh");
     script
         .arg(examples().join("cni-readiness/apply-calico.sh"))
         .env("PATH", format!("{}:{path}", tools.display()))
         .env("KUBECONFIG", scene.cluster.kubeconfig())
-        .env("CALICO", manifest)
+        .env("CALICO", fixture("calico.yaml"))
         .env("IMAGE", "registry.example.com/nodegate:9.9.9");
     tool::run(script, "").await.map(drop)
 }

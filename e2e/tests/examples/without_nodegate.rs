@@ -5,16 +5,13 @@ use std::fs;
 use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
-use nodegate_tests::has_words;
+use nodegate_tests::{fixture, has_words};
 use serde_json::Value;
 use testkit::nodegate::install::config;
 use testkit::nodegate::{Cluster, Options, eventually};
 
 use crate::scene::{SOON, apply, examples};
 use crate::whole::rules_in;
-
-/// The Node Readiness Controller's definition.
-const UPSTREAM: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/upstream-crd.yaml");
 
 #[tokio::test]
 async fn both_definitions_accept_every_example_without_what_is_ours() -> Result<()> {
@@ -30,7 +27,8 @@ async fn both_definitions_accept_every_example_without_what_is_ours() -> Result<
     ensure!(shared.len() > 15 && !foreign.is_empty());
 
     let cluster = Cluster::start(Options::api_only()).await?;
-    for definition in [Path::new(UPSTREAM), &config("crd")] {
+    let (theirs, ours) = (fixture("upstream-crd.yaml"), config("crd"));
+    for definition in [&theirs, &ours] {
         cluster.apply_path(definition).await?;
         let file = cluster.folder().join("rules.yaml");
         let mut shared: Vec<Value> = shared.iter().map(|(_, rule)| upstream(rule)).collect();
@@ -45,7 +43,7 @@ async fn both_definitions_accept_every_example_without_what_is_ours() -> Result<
         shared[0]["spec"]["nodegate"] = serde_json::json!({});
         write(&file, &shared)?;
         let is_ours = create(&cluster, &file).await.is_ok();
-        ensure!(is_ours == (definition != Path::new(UPSTREAM)));
+        ensure!(is_ours == (definition == &ours));
         for (_, rule) in &foreign {
             write(&file, &[upstream(rule)])?;
             let Err(error) = create(&cluster, &file).await else {

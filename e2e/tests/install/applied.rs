@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result};
 use kube::Client;
-use nodegate_tests::has_words;
+use nodegate_tests::{fixture, has_words};
 use serde_json::json;
 use testkit::nodegate::fetch::Fetch;
 use testkit::nodegate::fixtures::node;
@@ -14,10 +14,6 @@ use crate::{
     CRD, MANAGER, SOON, call_webhook_at, folder, gates_and_releases, held_node, until_bound,
     until_conflicts_are_refused,
 };
-
-/// The Node Readiness Controller's manifests and its definition.
-const UPSTREAM: &str = include_str!("../fixtures/upstream-install.yaml");
-const UPSTREAM_DEFINITION: &str = include_str!("../fixtures/upstream-crd.yaml");
 
 #[tokio::test]
 async fn installed_by_kustomize_it_runs_on_held_nodes_and_releases_nodes() -> Result<()> {
@@ -122,9 +118,10 @@ async fn the_webhook_component_needs_nothing_but_itself() -> Result<()> {
 async fn in_the_node_readiness_controllers_deployment_the_image_is_all_that_changes() -> Result<()>
 {
     let cluster = Cluster::start(Options::api_only()).await?;
-    cluster.apply(UPSTREAM_DEFINITION).await?;
+    cluster.apply_path(&fixture("upstream-crd.yaml")).await?;
     cluster.until_established(CRD).await?;
-    cluster.apply(UPSTREAM).await?;
+    let theirs = fixture("upstream-install.yaml");
+    cluster.kubectl_on(&["apply"], &theirs).await?;
     let client = cluster.client().await?;
     let (controller, _) = deployment::run(&cluster, NAMESPACE).await?;
     let controller = controller.once_ready().await?;

@@ -1,9 +1,7 @@
 //! Real `helm install`, `upgrade` and `uninstall`.
 
-use std::path::Path;
-
 use anyhow::{Context, Result, bail};
-use nodegate_tests::has_words;
+use nodegate_tests::{fixture, has_words};
 use testkit::nodegate::fixtures::{rule, rules};
 use testkit::nodegate::install::{NAMESPACE, chart, config};
 use testkit::nodegate::{Cluster, Options, deployment, eventually};
@@ -127,8 +125,8 @@ async fn rules_and_their_webhook_do_not_come_in_one_install() -> Result<()> {
 #[tokio::test]
 async fn a_crd_that_is_older_than_the_chart_is_told_of_or_taken_over() -> Result<()> {
     let cluster = Cluster::start(Options::api_only()).await?;
-    let upstream = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/upstream-crd.yaml");
-    cluster.kubectl_on(&["create"], &upstream).await?;
+    let theirs = fixture("upstream-crd.yaml");
+    cluster.kubectl_on(&["create"], &theirs).await?;
     let refused = release(&cluster, "install", NAMESPACE, &["--create-namespace"]).await;
     let Err(error) = refused else {
         bail!("Helm took over a CRD that somebody else applied");

@@ -9,6 +9,7 @@
 use anyhow::Result;
 use kube::Client;
 use nodegate_tests::gates::{eventually_gated, eventually_released};
+use nodegate_tests::rules::key;
 use serde_json::json;
 use testkit::nodegate::changes;
 use testkit::nodegate::fixtures::{daemon_set, node, rule};
@@ -23,10 +24,6 @@ pub(crate) const NODES: [&str; 4] = [
     "node-of-boot",
     "node-of-parts",
 ];
-
-fn key(rule: &str) -> String {
-    format!("readiness.k8s.io/{rule}")
-}
 
 /// Plays the scene.
 pub(crate) async fn play(client: &Client) -> Result<()> {

@@ -5,13 +5,13 @@ use nodegate_tests::rules::delete;
 use serde_json::{Value, json};
 use testkit::nodegate::changes::{set_node_condition, set_pod_ready};
 use testkit::nodegate::fixtures::{CRITICAL, node, pod, rule};
-use testkit::nodegate::install::{NAMESPACE, SERVICE_ACCOUNT};
 use testkit::nodegate::state::{has_taint, node as read_node, node_condition};
 use testkit::nodegate::{Cluster, Controller, eventually, eventually_eq};
 
 use crate::reporter::{CONDITION, report};
 use crate::{
-    SOON, cluster, condition, crowd, in_force, is_refused, patch_node, patch_status, removal,
+    SOON, cluster, condition, crowd, in_force, is_refused, nodegate, patch_node, patch_status,
+    removal,
 };
 
 const GARDENER: &str = "node.gardener.cloud/critical-components-not-ready";
@@ -125,10 +125,7 @@ async fn the_controllers_account_may_write_nothing_but_what_rules_are_about() ->
         .create(&client)
         .await?;
     crowd(&client, "guarded").await?;
-    let kubeconfig = cluster
-        .kubeconfig_for_service_account(NAMESPACE, SERVICE_ACCOUNT)
-        .await?;
-    let nodegate = cluster.client_for(&kubeconfig).await?;
+    let nodegate = nodegate(cluster).await?;
     in_force_for_the_controller(cluster, "guarded").await?;
     for patch in [
         json!({"metadata": {"annotations": {"nodegate.dev/x": "y", "readiness.k8s.io/bootstrap-completed-r": "{}"}}}),
@@ -199,9 +196,6 @@ fn taints(keys: &[&str]) -> Value {
 
 /// Like [`in_force`], for the controller's policy.
 async fn in_force_for_the_controller(cluster: &Cluster, node: &str) -> Result<()> {
-    let kubeconfig = cluster
-        .kubeconfig_for_service_account(NAMESPACE, SERVICE_ACCOUNT)
-        .await?;
-    let client = cluster.client_for(&kubeconfig).await?;
+    let client = nodegate(cluster).await?;
     in_force(&client, node, &condition("example.com/Forbidden", "True")).await
 }

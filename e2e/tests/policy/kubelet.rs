@@ -9,10 +9,9 @@ use kube::{Api, ResourceExt};
 use nodegate_tests::kubelet::kubelet;
 use serde_json::{Value, json};
 use testkit::nodegate::fixtures::node;
-use testkit::nodegate::install::{NAMESPACE, SERVICE_ACCOUNT};
 use testkit::nodegate::state;
 
-use crate::{cluster, condition, crowd, in_force, is_refused, patch_node, patch_status};
+use crate::{cluster, condition, crowd, in_force, is_refused, nodegate, patch_node, patch_status};
 
 /// How much slower than others' writes a write of a huge Node may be, on a busy machine: without a limit it took minutes.
 const PATIENCE: Duration = Duration::from_secs(3);
@@ -93,10 +92,7 @@ async fn a_node_with_20_000_annotations_or_1_000_conditions_keeps_the_api_server
     let conditions = json!({"status": {"conditions": conditions}});
     patch_status(&kubelet, "huge", &conditions).await?;
 
-    let nodegate = cluster
-        .kubeconfig_for_service_account(NAMESPACE, SERVICE_ACCOUNT)
-        .await?;
-    let nodegate = cluster.client_for(&nodegate).await?;
+    let nodegate = nodegate(cluster).await?;
     let started = Instant::now();
     patch_status(&client, "huge", &condition("Ready", "False")).await?;
     patch_node(&client, "huge", &annotated("example.com/others")).await?;

@@ -17,7 +17,7 @@ use kube::core::Status;
 use kube::{Api, Client};
 use nodegate_tests::SOON;
 use serde_json::{Value, json};
-use testkit::nodegate::install::{config, example};
+use testkit::nodegate::install::{NAMESPACE, SERVICE_ACCOUNT, config, example};
 use testkit::nodegate::{Cluster, ControllerManager, Options, SharedCluster, eventually};
 use tokio::sync::OnceCell;
 
@@ -64,6 +64,12 @@ async fn cluster() -> Result<&'static Cluster> {
         })
         .await?;
     Ok(cluster)
+}
+
+/// A client with the controller's account.
+async fn nodegate(cluster: &Cluster) -> Result<Client> {
+    let kubeconfig = cluster.kubeconfig_for_service_account(NAMESPACE, SERVICE_ACCOUNT);
+    cluster.client_for(&kubeconfig.await?).await
 }
 
 /// Waits until the API server enforces the reporter's policy: it learns of policies with a delay.

@@ -15,7 +15,7 @@ use anyhow::{Context, Result};
 use k8s_openapi::api::core::v1::{Event, Node};
 use kube::api::DynamicObject;
 use kube::{Client, ResourceExt};
-use nodegate_tests::rules::eventually_observed;
+use nodegate_tests::rules::{eventually_observed, key};
 use nodegate_tests::{SOON, gates, rules};
 use serde_json::{Value, json};
 use testkit::nodegate::changes::{patch_rule, set_node_condition};
@@ -44,11 +44,6 @@ fn continuous(name: &str) -> RuleBuilder {
 
 fn node(test: &str, name: &str) -> NodeBuilder {
     fixtures::node(name).label(TEST, test)
-}
-
-/// The taint key of a rule.
-fn key(rule: &str) -> String {
-    format!("readiness.k8s.io/{rule}")
 }
 
 async fn eventually_gated(client: &Client, node: &str, rule: &str) -> Result<()> {

@@ -6,7 +6,7 @@
 //! kubelet   requests with a kubelet's identity
 //! network   the rule and the nodes of most tests
 //! pages     this repository's pages and their fenced blocks
-//! rules     waits for rules
+//! rules     their keys and their brake, and waits for them
 //! server    an HTTP server whose answer a test controls
 //! versions  Kubernetes features by version
 //! webhook   how the API server calls the webhook
@@ -17,6 +17,7 @@
     reason = "only tests call this, and fail with the error"
 )]
 
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
@@ -38,6 +39,13 @@ pub const PROMPTLY: Duration = Duration::from_secs(20);
 
 /// Longer than a decision takes.
 pub const A_WHILE: Duration = Duration::from_millis(700);
+
+/// A file of `fixtures/`.
+pub fn fixture(file: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("fixtures")
+        .join(file)
+}
 
 /// Checks that a text, such as a message or a log, has these words.
 pub fn has_words(text: &str, words: &str) -> Result<()> {

@@ -1,15 +1,30 @@
-//! Waits for rules: until they are in force, say something, or are gone.
+//! Rules: their taint keys and their brake, and waits until they are in force, say something, or are gone.
 
 use anyhow::Result;
 use kube::api::DynamicObject;
 use kube::{Client, ResourceExt};
 use serde_json::Value;
 use testkit::nodegate::changes::delete_rule;
-use testkit::nodegate::eventually;
 use testkit::nodegate::fixtures::rules;
+use testkit::nodegate::install::NAMESPACE;
 use testkit::nodegate::state::rule_condition;
+use testkit::nodegate::{Cluster, eventually};
 
 use crate::SOON;
+
+/// The controller's Lease.
+pub const LEASE: &str = "ba65f13e.readiness.node.x-k8s.io";
+
+/// The taint key of a rule.
+pub fn key(rule: &str) -> String {
+    format!("readiness.k8s.io/{rule}")
+}
+
+/// Annotates the Lease, by which all rules can be suspended.
+pub async fn annotate_lease(cluster: &Cluster, annotation: &str) -> Result<()> {
+    let annotate = format!("annotate -n {NAMESPACE} --overwrite lease/{LEASE} {annotation}");
+    cluster.types(&annotate).await.map(drop)
+}
 
 /// Deletes a rule and waits until it is gone.
 pub async fn delete(client: &Client, name: &str) -> Result<()> {

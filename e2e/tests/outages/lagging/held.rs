@@ -6,6 +6,7 @@ use std::time::Duration;
 use anyhow::{Result, ensure};
 use nodegate_tests::SOON;
 use nodegate_tests::gates::{eventually_gated, eventually_released};
+use nodegate_tests::rules::key;
 use serde_json::json;
 use testkit::nodegate::changes::{patch_rule, set_pod_ready};
 use testkit::nodegate::eventually;
@@ -13,7 +14,7 @@ use testkit::nodegate::relay::{Kind, RULES};
 use testkit::nodegate::state::{node_condition, reasons_about};
 
 use super::scene::Kept::{Held, Released};
-use super::scene::{COMPONENTS, NETWORK, Scene, critical_pod, gate, key, networked, rule_of};
+use super::scene::{COMPONENTS, NETWORK, Scene, critical_pod, gate, networked, rule_of};
 
 /// The interval of a reporter's heartbeats.
 const BEAT: Duration = Duration::from_secs(5);

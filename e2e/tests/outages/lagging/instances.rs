@@ -3,12 +3,13 @@
 use anyhow::Result;
 use nodegate_tests::PROMPTLY;
 use nodegate_tests::gates::{eventually_gated, eventually_released};
+use nodegate_tests::rules::key;
 use testkit::nodegate::Controller;
 use testkit::nodegate::changes::set_pod_ready;
 use testkit::nodegate::relay::Kind;
 
 use super::scene::Kept::Held;
-use super::scene::{COMPONENTS, Scene, critical_pod, gate, key, networked};
+use super::scene::{COMPONENTS, Scene, critical_pod, gate, networked};
 
 const ELECT: [&str; 1] = ["--leader-elect"];
 

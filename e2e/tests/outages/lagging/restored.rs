@@ -6,12 +6,13 @@ use std::time::Duration;
 use anyhow::Result;
 use kube::Client;
 use nodegate_tests::gates::{eventually_gated, eventually_released};
+use nodegate_tests::rules::key;
 use testkit::nodegate::changes::set_node_condition;
 use testkit::nodegate::fixtures::{node, rule};
 use testkit::nodegate::state::{count_taints, nodes};
 use testkit::nodegate::{Cluster, Controller, Options, never};
 
-use super::scene::{NETWORK, key};
+use super::scene::NETWORK;
 
 /// Longer than the controller takes to act on an event.
 const SETTLED: Duration = Duration::from_secs(5);

@@ -5,6 +5,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use kube::Client;
 use nodegate_tests::gates::{gated_within, released_within};
+use nodegate_tests::rules::key;
 use testkit::nodegate::changes::set_node_condition;
 use testkit::nodegate::fixtures::{NodeBuilder, PodBuilder, RuleBuilder, node, pod, rule};
 use testkit::nodegate::relay::Kind;
@@ -108,10 +109,6 @@ impl Hold {
 pub(crate) enum Kept {
     Released,
     Held,
-}
-
-pub(crate) fn key(name: &str) -> String {
-    format!("readiness.k8s.io/{name}")
 }
 
 /// A rule for the node of this name.

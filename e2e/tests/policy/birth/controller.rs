@@ -3,6 +3,7 @@
 use anyhow::{Result, ensure};
 use nodegate_tests::SOON;
 use nodegate_tests::gates::eventually_gated;
+use nodegate_tests::rules::annotate_lease;
 use testkit::nodegate::fixtures::{NodeBuilder, node, rule};
 use testkit::nodegate::{Cluster, Controller, Options, eventually_eq};
 
@@ -30,15 +31,7 @@ async fn no_node_is_held_at_birth_while_all_rules_are_suspended() -> Result<()> 
         ("nodegate.dev/suspend-all=true", 0),
         ("nodegate.dev/suspend-all-", 2),
     ] {
-        let lease = "lease/ba65f13e.readiness.node.x-k8s.io";
-        let annotate = [
-            "annotate",
-            "--namespace=nrr-system",
-            "--overwrite",
-            lease,
-            annotation,
-        ];
-        cluster.kubectl(&annotate).await?;
+        annotate_lease(&cluster, annotation).await?;
         eventually_eq(annotation, SOON, held, gated).await?;
     }
     Ok(())

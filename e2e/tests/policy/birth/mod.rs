@@ -12,6 +12,7 @@ use k8s_openapi::api::core::v1::Node;
 use kube::api::PostParams;
 use kube::{Api, Client, ResourceExt};
 use nodegate_tests::SOON;
+use nodegate_tests::rules::key;
 use nodegate_tests::versions::is_since;
 use testkit::nodegate::fixtures::{NodeBuilder, RuleBuilder, node, rule};
 use testkit::nodegate::install::config;
@@ -53,11 +54,6 @@ async fn install(cluster: &Cluster) -> Result<bool> {
         cluster.apply_strictly(&config(folder)).await?;
     }
     Ok(true)
-}
-
-/// The taint key of a rule in these tests.
-fn key(rule: &str) -> String {
-    format!("readiness.k8s.io/{rule}")
 }
 
 /// An accepted rule that selects nodes with this label.

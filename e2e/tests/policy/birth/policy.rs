@@ -4,13 +4,13 @@ use anyhow::{Context, Result};
 use k8s_openapi::api::core::v1::{Node, Taint};
 use kube::api::{DynamicObject, Patch, PatchParams, PostParams};
 use kube::{Api, ResourceExt};
-use nodegate_tests::SOON;
 use nodegate_tests::kubelet::kubelet;
 use nodegate_tests::network::OWNER;
+use nodegate_tests::{SOON, fixture};
 use serde_json::{Value, json};
 use testkit::nodegate::changes::delete_rule;
 use testkit::nodegate::fixtures::{self, rule};
-use testkit::nodegate::install::{CRD, repository};
+use testkit::nodegate::install::CRD;
 use testkit::nodegate::state::taints_of;
 use testkit::nodegate::{Cluster, Options, eventually};
 
@@ -235,8 +235,7 @@ async fn a_node_that_its_kubelet_registers_is_gated_at_birth() -> Result<()> {
 #[tokio::test]
 async fn a_rule_that_cannot_be_used_keeps_no_node_from_joining() -> Result<()> {
     let cluster = Cluster::start(Options::api_only()).await?;
-    let crd = repository().join("e2e/tests/fixtures/upstream-crd.yaml");
-    cluster.apply_path(&crd).await?;
+    cluster.apply_path(&fixture("upstream-crd.yaml")).await?;
     cluster.until_established(CRD).await?;
     cluster.install_without_crd().await?;
     if !install(&cluster).await? {

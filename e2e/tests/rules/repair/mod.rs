@@ -13,6 +13,7 @@ use anyhow::Result;
 use k8s_openapi::jiff::Timestamp;
 use kube::api::DynamicObject;
 use kube::{Client, ResourceExt};
+use nodegate_tests::rules::key;
 use serde_json::json;
 use testkit::nodegate::fixtures::{self, NodeBuilder, NodeClaimBuilder, RuleBuilder, node_claims};
 use testkit::nodegate::{Cluster, Options, eventually, state};
@@ -34,11 +35,6 @@ async fn own_cluster() -> Result<(Cluster, Client)> {
     let client = cluster.client().await?;
     cluster.idles();
     Ok((cluster, client))
-}
-
-/// The taint key of a test's rule.
-fn key(test: &str) -> String {
-    format!("readiness.k8s.io/{test}")
 }
 
 /// A test's rule, which takes this action after a minute, whatever other nodes do.
