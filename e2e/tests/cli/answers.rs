@@ -107,9 +107,8 @@ async fn what_the_documentation_shows_is_what_is_printed() -> Result<()> {
     let world = world().await?;
     let _turn = TURN.lock().await;
     let leader = leader(world).await?;
-    let gpu = std::env::temp_dir().join(format!("gpu-{}.yaml", std::process::id()));
+    let gpu = world.path("gpu.yaml");
     std::fs::write(&gpu, RULES)?;
-    let gpu = gpu.to_string_lossy().into_owned();
     let client = world.cluster.client().await?;
     let is_new = is_since(&client, 36, "the page about check").await?;
     let held = format!("node/{HELD}");
@@ -127,8 +126,7 @@ async fn what_the_documentation_shows_is_what_is_printed() -> Result<()> {
         (page, "preview", vec!["preview", "-f", &gpu], 2),
         ("kubectl/check.md", "check", vec!["check"], 0),
     ] {
-        let said = ask(&world.cluster.kubeconfig(), &arguments).await?;
-        ensure!(said.code == code, "{arguments:?}: {said:?}");
+        let said = world.asks(&arguments, code).await?;
         // Older versions cannot check that nodes are gated at creation.
         if name == "check" && !is_new {
             continue;
@@ -149,26 +147,23 @@ async fn what_the_documentation_shows_of_findings_and_suggestions_is_what_is_pri
         ("kubectl/check.md", "check-findings", vec!["check"], 2),
         ("kubectl.md", "suggest", vec!["suggest"], 0),
     ] {
-        let said = ask(&world.cluster.kubeconfig(), &arguments).await?;
-        ensure!(said.code == code, "{arguments:?}: {said:?}");
+        let said = world.asks(&arguments, code).await?;
         // What is well is on the page already.
         let lines = said.out.lines().filter(|line| !line.starts_with("ok  "));
         let out: String = lines.flat_map(|line| [line, "\n"]).collect();
         hold(world, &leader, page, name, &out)?;
     }
     for arguments in [&["suggest"][..], &["suggest", "-o", "yaml"]] {
-        let said = ask(&world.cluster.kubeconfig(), arguments).await?;
-        let file = std::env::temp_dir().join(format!("suggested-{}.yaml", std::process::id()));
+        let said = world.asks(arguments, 0).await?;
+        let file = world.path("suggested.yaml");
         std::fs::write(&file, &said.out)?;
-        let name = file.to_string_lossy().into_owned();
-        let apply = ["apply", "--dry-run=server", "-f", &name];
-        let applied = world.cluster.kubectl(&apply).await?;
-        std::fs::remove_file(&file)?;
+        let apply = format!("apply --dry-run=server -f {file}");
+        let applied = world.cluster.types(&apply).await?;
         assert_eq!(applied.lines().count(), 3, "{arguments:?}: {applied}");
     }
     for namespace in ["kube-system", "gpu-operator"] {
-        let delete = ["delete", "daemonsets", "--all", "-n", namespace];
-        world.cluster.kubectl(&delete).await?;
+        let delete = format!("delete daemonsets --all -n {namespace}");
+        world.cluster.types(&delete).await?;
     }
     let client = world.cluster.client().await?;
     rules::delete(&client, "mesh").await
@@ -178,40 +173,28 @@ async fn what_the_documentation_shows_of_findings_and_suggestions_is_what_is_pri
 async fn a_dump_answers_as_the_cluster_does() -> Result<()> {
     let world = world().await?;
     let _turn = TURN.lock().await;
-    let kubeconfig = world.cluster.kubeconfig();
-    let folder = std::env::temp_dir().join(format!("nodegate-dump-{}", std::process::id()));
-    let _ = std::fs::remove_dir_all(&folder);
-    let dump = folder.to_string_lossy().into_owned();
-    let said = ask(&kubeconfig, &["dump", &dump]).await?;
-    ensure!(said.code == 0, "{said:?}");
+    let dump = world.path("dump");
+    world.asks(&["dump", &dump], 0).await?;
     let held = format!("node/{HELD}");
     for question in [
         ["explain", held.as_str()],
         ["explain", "rule/network"],
         ["explain", "pod/shop"],
     ] {
-        let live = ask(&kubeconfig, &question).await?;
-        let arguments: Vec<&str> = question.iter().copied().chain(["--from", &dump]).collect();
-        let dumped = ask(&kubeconfig, &arguments).await?;
+        let live = world.asks(&question, 0).await?;
+        let question = [&question[..], &["--from", &dump]].concat();
+        let dumped = world.asks(&question, 0).await?;
         assert_eq!(normal(&live.out), normal(&dumped.out));
     }
-    let again = ask(&kubeconfig, &["dump", &dump]).await?;
-    ensure!(
-        again.code == 1 && again.err.contains("not empty"),
-        "{again:?}"
-    );
-    let about = folder.join("dump.json");
+    let again = world.asks(&["dump", &dump], 1).await?;
+    has_words(&again.err, "not empty")?;
+    let about = format!("{dump}/dump.json");
     let text = std::fs::read_to_string(&about)?;
     std::fs::write(&about, text.replace("\"form\": 1", "\"form\": 99"))?;
-    let other = ask(&kubeconfig, &["status", "--from", &dump]).await?;
-    ensure!(
-        other.code == 1 && other.err.contains("form 99"),
-        "{other:?}"
-    );
-    let redacted = folder.join("redacted").to_string_lossy().into_owned();
-    let hide = ["dump", "--redact", &redacted];
-    let said = ask(&kubeconfig, &hide).await?;
-    ensure!(said.code == 0, "{said:?}");
+    let other = world.asks(&["status", "--from", &dump], 1).await?;
+    has_words(&other.err, "form 99")?;
+    let redacted = world.path("redacted");
+    world.asks(&["dump", "--redact", &redacted], 0).await?;
     for file in std::fs::read_dir(&redacted)? {
         let file = file?;
         let mode = file.metadata()?.permissions().mode();
@@ -219,10 +202,8 @@ async fn a_dump_answers_as_the_cluster_does() -> Result<()> {
         let text = std::fs::read_to_string(file.path())?;
         ensure!(!text.contains("Back-off"), "{text}");
     }
-    let status = ask(&kubeconfig, &["status", "--from", &redacted]).await?;
-    ensure!(status.code == 0, "{status:?}");
-    std::fs::remove_dir_all(&folder)?;
-    Ok(())
+    let question = ["status", "--from", &redacted];
+    world.asks(&question, 0).await.map(drop)
 }
 
 #[tokio::test]
@@ -245,9 +226,8 @@ async fn a_closed_pipe_is_no_error() -> Result<()> {
 #[tokio::test]
 async fn wait_for_a_held_node_ends_when_the_time_is_up() -> Result<()> {
     let world = world().await?;
-    let kubeconfig = world.cluster.kubeconfig();
-    let said = ask(&kubeconfig, &["status", "--wait", "--timeout=2s"]).await?;
-    ensure!(said.code == 2, "{said:?}");
+    let question = ["status", "--wait", "--timeout=2s"];
+    let said = world.asks(&question, 2).await?;
     for told in ["waiting: ", "time is up after 2s: ", HELD] {
         has_words(&said.err, told)?;
     }
@@ -264,16 +244,12 @@ async fn a_preview_goes_by_the_limits_of_the_controllers_deployment() -> Result<
     let rule = rule
         .selects("pool", "workers")
         .nodegate("disruption", json!({}));
-    let file = std::env::temp_dir().join(format!("limited-{}.json", std::process::id()));
+    let file = world.path("limited.json");
     std::fs::write(&file, rule.build().to_string())?;
-    let file = file.to_string_lossy().into_owned();
     let preview = ["preview", "-f", &file];
     let said = ask_json(&kubeconfig, &preview).await?;
     let notes = said["notes"].to_string();
-    ensure!(
-        notes.contains("the default disruption limits are assumed"),
-        "{said:#}"
-    );
+    has_words(&notes, "the default disruption limits are assumed")?;
     world
         .cluster
         .apply(
@@ -286,28 +262,19 @@ async fn a_preview_goes_by_the_limits_of_the_controllers_deployment() -> Result<
     let said = ask_json(&kubeconfig, &preview).await?;
     assert_eq!(said["notes"], Value::Null, "{said:#}");
     // A dump contains enough for the same answer, but nothing else of the Deployment.
-    let folder = std::env::temp_dir().join(format!("nodegate-limits-{}", std::process::id()));
-    let _ = std::fs::remove_dir_all(&folder);
-    let dump = folder.to_string_lossy().into_owned();
-    ask(&kubeconfig, &["dump", &dump]).await?;
+    let dump = world.path("limits");
+    world.asks(&["dump", &dump], 0).await?;
     let again = ask_json(&kubeconfig, &[&preview[..], &["--from", &dump]].concat()).await?;
     assert_eq!(again["rules"], said["rules"]);
     let not_asked = "whether the API server takes the rules was not asked: this is a dump";
     assert_eq!(again["notes"], json!([not_asked]), "{again:#}");
-    let kept = std::fs::read_to_string(folder.join("deployments.json"))?;
+    let kept = std::fs::read_to_string(format!("{dump}/deployments.json"))?;
     ensure!(
         kept.contains("large-cluster") && !kept.contains("hidden"),
         "{kept}"
     );
-    std::fs::remove_dir_all(&folder)?;
-    let apps = [
-        "delete",
-        "deployment",
-        "nrr-controller-manager",
-        "--namespace=nrr-system",
-    ];
-    world.cluster.kubectl(&apps).await?;
-    Ok(())
+    let delete = "delete deployment nrr-controller-manager -n nrr-system";
+    world.cluster.types(delete).await.map(drop)
 }
 
 #[tokio::test]
@@ -322,9 +289,8 @@ async fn a_preview_says_what_the_api_server_refuses_and_whether_it_was_asked() -
         let fields = fields.as_object().into_iter().flatten();
         fields.fold(rule, |rule, (name, value)| rule.spec(name, value.clone()))
     };
-    let file = std::env::temp_dir().join(format!("refused-{}.json", std::process::id()));
-    let name = file.to_string_lossy().into_owned();
-    let preview = ["preview", "-f", &name];
+    let file = world.path("refused.json");
+    let preview = ["preview", "-f", &file];
     let refusals = async |fields: Value| {
         std::fs::write(&file, rule(fields).build().to_string())?;
         let said = ask_json(&kubeconfig, &preview).await?;
@@ -342,7 +308,7 @@ async fn a_preview_says_what_the_api_server_refuses_and_whether_it_was_asked() -
     for (fields, expected) in cases {
         let refusals = refusals(fields).await?;
         has_words(&refusals, expected)?;
-        ensure!(ask(&kubeconfig, &preview).await?.code == 2, "{expected}");
+        world.asks(&preview, 2).await?;
     }
     // What cannot be changed of a rule that is there.
     rule(json!({})).create(&client).await?;
@@ -350,13 +316,7 @@ async fn a_preview_says_what_the_api_server_refuses_and_whether_it_was_asked() -
     has_words(&refusals, "enforcementMode is immutable")?;
     rules::delete(&client, "refused").await?;
 
-    world.cluster.account("previewer", "nodegate-view").await?;
-    let previewer = world
-        .cluster
-        .kubeconfig_for_service_account("default", "previewer")
-        .await?;
+    let previewer = world.account("previewer", "nodegate-view").await?;
     let said = ask(&previewer, &preview).await?;
-    has_words(&said.out, "not asked: no permission to create rules")?;
-    std::fs::remove_file(&file)?;
-    Ok(())
+    has_words(&said.out, "not asked: no permission to create rules")
 }

@@ -3,22 +3,19 @@
 use std::path::Path;
 
 use anyhow::{Result, ensure};
-use testkit::nodegate::ask::ask;
+use nodegate_tests::has_words;
 use testkit::nodegate::{Cluster, Options};
 
-use crate::world::world;
+use crate::world::{asks, world};
 
 async fn fails(kubeconfig: &Path, arguments: &[&str], expected: &str) -> Result<()> {
     ends(kubeconfig, arguments, 1, expected).await
 }
 
 async fn ends(kubeconfig: &Path, arguments: &[&str], code: i32, expected: &str) -> Result<()> {
-    let said = ask(kubeconfig, arguments).await?;
-    ensure!(
-        said.code == code && said.out.is_empty() && said.err.contains(expected),
-        "{arguments:?} does not say {expected:?}: {said:?}"
-    );
-    Ok(())
+    let said = asks(kubeconfig, arguments, code).await?;
+    ensure!(said.out.is_empty(), "{arguments:?}: {said:?}");
+    has_words(&said.err, expected)
 }
 
 #[tokio::test]
@@ -66,11 +63,8 @@ async fn without_a_cluster_the_message_says_what_was_tried() -> Result<()> {
         users: [{name: a, user: {}}], clusters: [{name: a, cluster: {server: 'http://127.0.0.1:1'}}]}";
     std::fs::write(&kubeconfig, text)?;
     fails(&kubeconfig, &["status"], "cannot be reached").await?;
-    let checked = ask(&kubeconfig, &["check"]).await?;
-    ensure!(
-        checked.code == 1 && checked.err.contains("unknown: API server"),
-        "{checked:?}"
-    );
+    let checked = asks(&kubeconfig, &["check"], 1).await?;
+    has_words(&checked.err, "unknown: API server")?;
     fails(&kubeconfig, &["status", "--context", "b"], "b").await?;
     fails(
         &kubeconfig,

@@ -1,14 +1,12 @@
 //! README's first rule, as a dry run on a cluster without the `DaemonSet` that it names: everything says so before a node stays
 //! held for it.
 
-use std::path::Path;
-
 use anyhow::{Context, Result, ensure};
 use nodegate_tests::{SOON, has_words, rules};
 use serde_json::json;
-use testkit::nodegate::ask::ask;
 use testkit::nodegate::changes::patch_rule;
 use testkit::nodegate::eventually;
+use testkit::nodegate::install::repository;
 use testkit::nodegate::state::{rule_condition, rule_status};
 
 use crate::world::{TURN, world};
@@ -17,8 +15,7 @@ const MISSING: &str = "there is no DaemonSet kube-system/cilium today";
 
 /// The first rule of the README.
 fn first_rule() -> Result<String> {
-    let readme = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../README.md");
-    let readme = std::fs::read_to_string(readme)?;
+    let readme = std::fs::read_to_string(repository().join("README.md"))?;
     let blocks = readme.split("```yaml\n").skip(1);
     let mut blocks = blocks.filter_map(|it| it.split("```").next());
     let rule = blocks.find(|it| it.contains("kind: NodeReadinessRule"));
@@ -30,20 +27,17 @@ async fn a_dry_run_of_a_rule_that_names_nothing_says_so_everywhere() -> Result<(
     let world = world().await?;
     let _turn = TURN.lock().await;
     let client = world.cluster.client().await?;
-    let kubeconfig = world.cluster.kubeconfig();
     let rule = first_rule()?;
     has_words(&rule, "dryRun: true")?;
 
     // Before there is a rule, in force or not.
-    let file = std::env::temp_dir().join(format!("first-rule-{}.yaml", std::process::id()));
-    let path = file.to_string_lossy().into_owned();
+    let file = world.path("first-rule.yaml");
     for rule in [rule.clone(), rule.replace("dryRun: true", "dryRun: false")] {
         std::fs::write(&file, &rule)?;
-        let said = ask(&kubeconfig, &["preview", "-f", &path]).await?;
-        ensure!(said.code == 2 && said.out.contains(MISSING), "{said:?}");
+        let said = world.asks(&["preview", "-f", &file], 2).await?;
+        has_words(&said.out, MISSING)?;
         ensure!(!said.out.contains("would not be held"), "{said:?}");
     }
-    std::fs::remove_file(&file)?;
 
     world.cluster.apply(&rule).await?;
     for (change, state) in [
@@ -73,18 +67,15 @@ async fn a_dry_run_of_a_rule_that_names_nothing_says_so_everywhere() -> Result<(
     let columns: Vec<&str> = head.split_whitespace().collect();
     let expected = "NAME MODE TAINT EFFECT DRYRUN SUSPENDED NODES HELD ACCEPTED AGE";
     assert_eq!(columns.join(" "), expected, "{listed}");
-    let wide = world
-        .cluster
-        .kubectl(&["get", "nrr", "cilium", "-o", "wide"])
-        .await?;
+    let wide = world.cluster.types("get nrr cilium -o wide").await?;
     has_words(&wide, MISSING)?;
     for (arguments, code) in [
         (vec!["status"], 0),
         (vec!["explain", "rule/cilium"], 0),
         (vec!["check"], 2),
     ] {
-        let said = ask(&kubeconfig, &arguments).await?;
-        ensure!(said.code == code && said.out.contains(MISSING), "{said:?}");
+        let said = world.asks(&arguments, code).await?;
+        has_words(&said.out, MISSING)?;
     }
     rules::delete(&client, "cilium").await
 }

@@ -7,7 +7,6 @@ use std::{env, fs, thread};
 
 use anyhow::{Context, Result, bail, ensure};
 use nodegate_tests::has_words;
-use testkit::nodegate::ask::ask;
 
 use crate::world::world;
 
@@ -48,13 +47,8 @@ async fn a_report_is_read_in_light_and_dark_and_on_paper() -> Result<()> {
     browser.notices_what_a_page_must_not_do()?;
     let page = browser.folder.join("report.html");
     let file = page.display().to_string();
-    let said = ask(
-        &world.cluster.kubeconfig(),
-        &["report", "--output-file", &file],
-    )
-    .await?;
-    ensure!(said.code == 0, "{said:?}");
-
+    let report = ["report", "--output-file", &file];
+    world.asks(&report, 0).await?;
     let seen = browser.open(&page)?;
     ensure!(seen.console.is_empty(), "{:?}", seen.console);
     ensure!(seen.requests.is_empty(), "{:?}", seen.requests);

@@ -1,21 +1,18 @@
 //! The commands under restricted permissions.
 
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
 use nodegate_tests::has_words;
+use serde_json::Value;
 use testkit::nodegate::ask::{ask, ask_json};
 
 use crate::golden::normal;
-use crate::world::{HELD, TURN, world};
+use crate::world::{HELD, TURN, asks, world};
 
 #[tokio::test]
 async fn the_rights_of_nodegate_view_suffice_for_everything() -> Result<()> {
     let world = world().await?;
     let _turn = TURN.lock().await;
-    world.cluster.account("viewer", "nodegate-view").await?;
-    let viewer = world
-        .cluster
-        .kubeconfig_for_service_account("default", "viewer")
-        .await?;
+    let viewer = world.account("viewer", "nodegate-view").await?;
     let held = format!("node/{HELD}");
     for question in [
         vec!["explain", &held],
@@ -23,10 +20,22 @@ async fn the_rights_of_nodegate_view_suffice_for_everything() -> Result<()> {
         vec!["explain", "pod/shop"],
         vec!["status"],
     ] {
-        let all = ask(&world.cluster.kubeconfig(), &question).await?;
-        let said = ask(&viewer, &question).await?;
+        let all = world.asks(&question, 0).await?;
+        let said = asks(&viewer, &question, 0).await?;
         assert_eq!(normal(&said.out), normal(&all.out), "{said:?}");
         ensure!(!said.out.contains("not allowed"), "{said:?}");
+    }
+    let checkup = ask_json(&viewer, &["check"]).await?;
+    let findings = checkup["findings"].as_array().context("no findings")?;
+    let installed = findings.iter().filter(|it| it["severity"] == "ok");
+    assert_eq!(installed.count(), 8, "{checkup:#}");
+    assert_eq!(checkup["notes"], Value::Null, "{checkup:#}");
+    asks(&viewer, &["suggest"], 0).await?;
+    let file = world.path("report.html");
+    let said = ask(&viewer, &["report", "--output-file", &file]).await?;
+    let page = std::fs::read_to_string(&file).with_context(|| format!("{said:?}"))?;
+    for word in ["<!doctype html>", HELD, "default.cni", "</html>"] {
+        has_words(&page, word)?;
     }
     Ok(())
 }
@@ -42,11 +51,7 @@ async fn a_missing_right_takes_away_only_what_needs_it() -> Result<()> {
              {apiGroups: [readiness.node.x-k8s.io], resources: [nodereadinessrules], verbs: [list]}]}",
         )
         .await?;
-    world.cluster.account("poor", "without-pods").await?;
-    let poor = world
-        .cluster
-        .kubeconfig_for_service_account("default", "poor")
-        .await?;
+    let poor = world.account("poor", "without-pods").await?;
     let said = ask_json(&poor, &["explain", &format!("node/{HELD}")]).await?;
     assert_eq!(said["verdict"], "held", "{said:#}");
     let notes = said["notes"].to_string();
@@ -59,8 +64,7 @@ async fn a_missing_right_takes_away_only_what_needs_it() -> Result<()> {
     has_words(&status.out, "unknown  not allowed to list leases")?;
     // What needs more than it got fails, and takes nothing for missing that it could not read.
     for (question, may_answer) in [("suggest", false), ("check", true)] {
-        let said = ask(&poor, &[question]).await?;
-        ensure!(said.code == 1, "{question}: {said:?}");
+        let said = asks(&poor, &[question], 1).await?;
         ensure!(said.out.is_empty() != may_answer, "{question}: {said:?}");
         ensure!(!said.out.contains("NG011"), "{question}: {said:?}");
         for kind in ["daemonsets", "leases"] {
@@ -74,18 +78,14 @@ async fn a_missing_right_takes_away_only_what_needs_it() -> Result<()> {
 #[tokio::test]
 async fn without_any_right_it_is_told_which_role_has_them() -> Result<()> {
     let world = world().await?;
-    world.cluster.account("nobody", "without-anything").await?;
-    let nobody = world
-        .cluster
-        .kubeconfig_for_service_account("default", "nobody")
-        .await?;
+    let nobody = world.account("nobody", "without-anything").await?;
     let admin = world.cluster.kubeconfig();
     for (kubeconfig, question) in [
         (&nobody, &["status"][..]),
         (&admin, &["status", "--as", "jane"]),
     ] {
-        let said = ask(kubeconfig, question).await?;
-        ensure!(said.code == 1 && said.out.is_empty(), "{said:?}");
+        let said = asks(kubeconfig, question, 1).await?;
+        ensure!(said.out.is_empty(), "{said:?}");
         has_words(&said.err, "nodegate-view")?;
     }
     Ok(())

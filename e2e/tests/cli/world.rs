@@ -1,13 +1,15 @@
 //! The cluster of these tests. Its two nodes get their pod network from a `DaemonSet`. On the first node the image cannot be
 //! pulled: the node is held, and a pod that can only run there is pending. The second node is released.
 
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use k8s_openapi::api::core::v1::Pod;
 use kube::Api;
 use nodegate_tests::SOON;
 use nodegate_tests::gates::{eventually_gated, eventually_released};
+use testkit::nodegate::ask::{Said, ask};
 use testkit::nodegate::changes::{break_image, set_node_condition, set_pod_ready};
 use testkit::nodegate::fixtures::{self, NodeBuilder};
 use testkit::nodegate::state::{self, has_taint, running_pod};
@@ -40,6 +42,34 @@ pub(crate) struct World {
     pub cluster: &'static Cluster,
     /// The network's pod on the held node.
     pub network_pod: String,
+}
+
+impl World {
+    /// The answer to a question of somebody who may do everything, which must end with this code.
+    pub(crate) async fn asks(&self, question: &[&str], code: i32) -> Result<Said> {
+        asks(&self.cluster.kubeconfig(), question, code).await
+    }
+
+    /// A kubeconfig of a new account with this role.
+    pub(crate) async fn account(&self, name: &str, role: &str) -> Result<PathBuf> {
+        self.cluster.account(name, role).await?;
+        let cluster = self.cluster;
+        cluster
+            .kubeconfig_for_service_account("default", name)
+            .await
+    }
+
+    /// The path of a test's file or folder, which goes with the cluster.
+    pub(crate) fn path(&self, name: &str) -> String {
+        self.cluster.folder().join(name).display().to_string()
+    }
+}
+
+/// The answer to a question, which must end with this code.
+pub(crate) async fn asks(kubeconfig: &Path, question: &[&str], code: i32) -> Result<Said> {
+    let said = ask(kubeconfig, question).await?;
+    ensure!(said.code == code, "{question:?}: {said:?}");
+    Ok(said)
 }
 
 /// The shared cluster.
