@@ -3,10 +3,10 @@
 use std::process::ExitCode;
 use std::thread;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use clap::Parser;
 use nodegate_bench::{Phase, Plan, Recipe, Results, Run, markdown, run};
-use tokio::signal::unix::{SignalKind, signal};
+use testkit::nodegate::process::unless_interrupted;
 use tokio::time::Instant;
 
 /// Measures a controller from outside, on a Kubernetes control plane of its own for each number of nodes.
@@ -41,20 +41,14 @@ struct Cli {
 #[tokio::main]
 async fn main() -> Result<ExitCode> {
     let cli = Cli::parse();
-    // A signal only ends the wait below, so that the cluster shuts down in order.
-    let mut interrupt = signal(SignalKind::interrupt()).context("listening for Ctrl-C")?;
-    let mut terminate = signal(SignalKind::terminate()).context("listening for SIGTERM")?;
     let recipe = Recipe::new(cli.controller.clone())?;
     let mut results = Results {
         controller: recipe.name(),
         machine: machine(),
         runs: Vec::new(),
     };
-    let ended = tokio::select! {
-        _ = interrupt.recv() => None,
-        _ = terminate.recv() => None,
-        ended = measure(&cli, &recipe, &mut results.runs) => Some(ended),
-    };
+    let measuring = Box::pin(measure(&cli, &recipe, &mut results.runs));
+    let ended = unless_interrupted(measuring).await?;
     results.runs.sort_by_key(|run| run.nodes);
     // Also what was measured before an error.
     if !results.runs.is_empty() {

@@ -17,12 +17,12 @@ mod story;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use clap::Parser;
+use testkit::nodegate::process::unless_interrupted;
 use testkit::nodegate::{
     Cluster, Controller, ControllerManager, Options, has_failed, note_failure,
 };
-use tokio::signal::unix::{SignalKind, signal};
 
 /// The interval of the kubelets' heartbeats. The node lifecycle controller runs, with a grace period of 40 s.
 const HEARTBEAT: Duration = Duration::from_secs(10);
@@ -46,15 +46,7 @@ struct Cli {
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<ExitCode> {
     let cli = Cli::parse();
-    // From here on a signal only ends the wait below, so that the cluster shuts down in order.
-    let mut interrupt = signal(SignalKind::interrupt()).context("listening for Ctrl-C")?;
-    let mut terminate = signal(SignalKind::terminate()).context("listening for SIGTERM")?;
-    let told = tokio::select! {
-        _ = interrupt.recv() => None,
-        _ = terminate.recv() => None,
-        told = run(&cli) => Some(told),
-    };
-    Ok(match told {
+    Ok(match unless_interrupted(Box::pin(run(&cli))).await? {
         Some(Ok(())) => ExitCode::SUCCESS,
         Some(Err(error)) => {
             eprintln!("\nThe demo failed: {error:#}");

@@ -3,10 +3,10 @@
 use std::process::ExitCode;
 use std::thread;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use clap::Parser;
 use nodegate_bench::{ask, costs};
-use tokio::signal::unix::{SignalKind, signal};
+use testkit::nodegate::process::unless_interrupted;
 
 /// Measures the time, the memory and the requests of each command of kubectl nodegate, on a Kubernetes control plane of its own
 /// whose nodes have three critical pods each.
@@ -20,19 +20,13 @@ struct Cli {
 #[tokio::main]
 async fn main() -> Result<ExitCode> {
     let cli = Cli::parse();
-    // A signal only ends the wait below, so that the cluster shuts down in order.
-    let mut interrupt = signal(SignalKind::interrupt()).context("listening for Ctrl-C")?;
-    let mut terminate = signal(SignalKind::terminate()).context("listening for SIGTERM")?;
     let tell = |text: &str| eprintln!("{} nodes: {text}", cli.nodes);
-    let all = tokio::select! {
-        _ = interrupt.recv() => None,
-        _ = terminate.recv() => None,
-        all = ask(usize::try_from(cli.nodes)?, tell) => Some(all?),
-    };
-    let Some(all) = all else {
+    let asked = Box::pin(ask(usize::try_from(cli.nodes)?, tell));
+    let Some(all) = unless_interrupted(asked).await? else {
         eprintln!("interrupted; the cluster is gone");
         return Ok(ExitCode::from(130));
     };
+    let all = all?;
     let cores = thread::available_parallelism().map_or(1, usize::from);
     println!(
         "{} nodes, everything together on {cores} cores\n",

@@ -10,8 +10,8 @@ use anyhow::{Context, Result};
 use clap::{Parser, Subcommand, ValueEnum};
 use testkit::kubernetes::binaries::{Binaries, Component};
 use testkit::kubernetes::go_module::{self, GoModule};
+use testkit::kubernetes::process::unless_interrupted;
 use testkit::kubernetes::{Cluster, ControllerManager, Options, helm};
-use tokio::signal::unix::{SignalKind, signal};
 
 /// A real Kubernetes control plane for tests, benchmarks and experiments: etcd, API server, controller manager,
 /// scheduler, and kwok as the kubelet of every node annotated `kwok.x-k8s.io/node=fake`.
@@ -127,15 +127,6 @@ fn become_tool(tool: &Path, arguments: &[String]) -> Result<()> {
 }
 
 async fn up(options: Options, apply: &[PathBuf], kubeconfig_out: Option<PathBuf>) -> Result<()> {
-    // From here on a signal only ends the wait below, so that the cluster shuts down in order.
-    let mut interrupt = signal(SignalKind::interrupt()).context("listening for Ctrl-C")?;
-    let mut terminate = signal(SignalKind::terminate()).context("listening for SIGTERM")?;
-    let stopped = async {
-        tokio::select! {
-            _ = interrupt.recv() => {}
-            _ = terminate.recv() => {}
-        }
-    };
     let running = async {
         let started = Instant::now();
         let detachable = options.detachable;
@@ -164,8 +155,6 @@ async fn up(options: Options, apply: &[PathBuf], kubeconfig_out: Option<PathBuf>
         eprintln!("Ctrl-C ends it");
         std::future::pending::<Result<()>>().await
     };
-    tokio::select! {
-        () = stopped => Ok(()),
-        result = running => result,
-    }
+    let ended = unless_interrupted(Box::pin(running)).await?;
+    ended.unwrap_or(Ok(()))
 }

@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use tokio::signal::unix::{self, SignalKind};
 
 use crate::kubernetes::eventually;
 
@@ -195,6 +196,18 @@ impl Drop for Process {
             self.kill();
         }
     }
+}
+
+/// Runs this to its end; `None` if a signal (Ctrl-C or SIGTERM) comes before. The signal only drops it, so that its clusters shut
+/// down in order.
+pub async fn unless_interrupted<T>(work: impl Future<Output = T>) -> Result<Option<T>> {
+    let mut interrupt = unix::signal(SignalKind::interrupt()).context("listening for Ctrl-C")?;
+    let mut terminate = unix::signal(SignalKind::terminate()).context("listening for SIGTERM")?;
+    Ok(tokio::select! {
+        _ = interrupt.recv() => None,
+        _ = terminate.recv() => None,
+        done = work => Some(done),
+    })
 }
 
 /// A memory figure of a process from the kernel, in KiB: `RssAnon` is its own memory now, `VmHWM` the peak that was resident.
