@@ -4,7 +4,7 @@
 use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use nodegate_tests::gates::{eventually_gated, eventually_released};
@@ -15,9 +15,9 @@ use serde_json::{Value, json};
 use testkit::nodegate::changes::delete_rule;
 use testkit::nodegate::controller::binary;
 use testkit::nodegate::fixtures::{node, rule};
-use testkit::nodegate::install::CONTROLLER;
+use testkit::nodegate::install::{CONTROLLER, CRD};
 use testkit::nodegate::state::{has_taint, rule_status};
-use testkit::nodegate::{Cluster, Controller, Options, eventually, eventually_eq, never};
+use testkit::nodegate::{Cluster, Controller, Options, eventually, eventually_eq, never, ports};
 
 const ROLE: &str = "nrr-manager-role";
 /// The exit code of a command line that cannot be used.
@@ -35,9 +35,8 @@ async fn a_crd_may_go_and_come_back_and_without_one_it_says_what_to_install() ->
         .await?;
     eventually_gated(&client, "held", TAINT).await?;
     cluster.idles();
-    let crd = "nodereadinessrules.readiness.node.x-k8s.io";
-    let delete = ["delete", "crd", crd];
-    cluster.kubectl(&delete).await?;
+    let delete = format!("delete crd {CRD}");
+    cluster.types(&delete).await?;
     eventually_released(&client, "held", TAINT).await?;
     let remedy = "kubectl apply -k config/crd";
     controller.says(remedy, SOON).await?;
@@ -46,11 +45,11 @@ async fn a_crd_may_go_and_come_back_and_without_one_it_says_what_to_install() ->
     ensure!(controller.exited()?.is_none(), "it had to be restarted");
     controller.stop().await?;
 
-    cluster.kubectl(&delete).await?;
+    cluster.types(&delete).await?;
     let controller = Controller::spawn(&cluster, &[], &[]).await?;
-    is_not_ready(&controller, &[crd, remedy]).await?;
+    is_not_ready(&controller, &[CRD, remedy]).await?;
     cluster.install_crd().await?;
-    is_ready(&controller).await?;
+    controller.until_ready(SOON).await?;
     gates_and_releases(&client, "late").await
 }
 
@@ -65,7 +64,7 @@ async fn without_a_permission_it_says_which_and_each_failure_is_in_the_rules_sta
     let words = ["watch nodes", "kubectl apply -k config/rbac"];
     is_not_ready(&unready, &words).await?;
     cluster.install_rbac().await?;
-    is_ready(&unready).await?;
+    unready.until_ready(SOON).await?;
     gates_and_releases(&client, "permitted").await?;
     unready.stop().await?;
 
@@ -99,7 +98,6 @@ async fn without_a_permission_it_says_which_and_each_failure_is_in_the_rules_sta
     eventually_eq("both failures are told", SOON, failing, status).await?;
     let told = rule_status(&client, "network").await?["failedNodes"][0]["message"].take();
     let told = told.as_str().context("a failure without a message")?;
-    println!("failedNodes message: {told}");
     ensure!(told.starts_with("failed to add taint: "), "{told}");
     has_words(told, "cannot patch resource \"nodes\"")?;
     has_words(told, "kubectl apply -k config/rbac")?;
@@ -147,10 +145,7 @@ async fn the_node_readiness_controllers_role_suffices_for_conditions_that_someth
         {"apiGroups": [group], "resources": ["nodereadinessrules/finalizers"], "verbs": ["update"]},
         {"apiGroups": [group], "resources": ["nodereadinessrules/status"], "verbs": ["get", "patch", "update"]},
     ]);
-    let patch = json!([{"op": "replace", "path": "/rules", "value": rules}]).to_string();
-    cluster
-        .kubectl(&["patch", "clusterrole", ROLE, "--type=json", "-p", &patch])
-        .await?;
+    set_role(&cluster, "/rules", &rules).await?;
     let controller = Controller::start(&cluster, &["--leader-elect"])
         .await?
         .unasked("it may not read all that the command line may");
@@ -174,7 +169,8 @@ async fn the_node_readiness_controllers_role_suffices_for_conditions_that_someth
 #[tokio::test]
 async fn without_a_cluster_it_keeps_trying() -> Result<()> {
     let folder = tempfolder("no-cluster")?;
-    let kubeconfig = write_kubeconfig(&folder, &format!("https://127.0.0.1:{}", free_port()?))?;
+    let nowhere = format!("https://127.0.0.1:{}", ports::free()?);
+    let kubeconfig = write_kubeconfig(&folder, &nowhere)?;
     let mut command = Command::new(binary()?);
     command
         .arg("--health-probe-bind-address=0")
@@ -185,14 +181,11 @@ async fn without_a_cluster_it_keeps_trying() -> Result<()> {
     let is_running = controller.try_wait()?.is_none();
     controller.kill()?;
     let log = String::from_utf8(controller.wait_with_output()?.stderr)?;
-    println!("{log}");
     ensure!(is_running, "it gave up: {log}");
     has_words(&log, "cannot reach the API server at https://127.0.0.1:")?;
     has_words(&log, "check that it runs")?;
-    ensure!(
-        log.lines().count() < 20,
-        "it says the same thing over and over:\n{log}"
-    );
+    let lines = log.lines().count();
+    ensure!(lines < 20, "it says the same thing over and over:\n{log}");
     Ok(())
 }
 
@@ -280,23 +273,17 @@ async fn no_token_gets_into_the_log() -> Result<()> {
     let mut tokens = 0;
     for entry in std::fs::read_dir(cluster.folder())? {
         let path = entry?.path();
-        if path
-            .extension()
-            .is_some_and(|extension| extension == "kubeconfig")
-        {
-            let kubeconfig: Value = serde_json::from_slice(&std::fs::read(&path)?)?;
-            let token = kubeconfig["users"][0]["user"]["token"].as_str();
-            let token = token.with_context(|| format!("no token in {}", path.display()))?;
-            tokens += 1;
-            ensure!(
-                !log.contains(token),
-                "the token of {} is in the log",
-                path.display()
-            );
-            // The last part of a service account's token is its signature.
-            let signature = token.rsplit('.').next().unwrap_or(token);
-            ensure!(!log.contains(signature), "a signature is in the log");
+        if path.extension().is_none_or(|it| it != "kubeconfig") {
+            continue;
         }
+        let kubeconfig: Value = serde_json::from_slice(&std::fs::read(&path)?)?;
+        let token = kubeconfig["users"][0]["user"]["token"].as_str();
+        let token = token.with_context(|| format!("no token in {}", path.display()))?;
+        tokens += 1;
+        // The last part of a service account's token is its signature.
+        let signature = token.rsplit('.').next().unwrap_or(token);
+        let is_told = log.contains(token) || log.contains(signature);
+        ensure!(!is_told, "the token of {} is in the log", path.display());
     }
     ensure!(tokens >= 2, "{tokens} tokens were looked for");
     Ok(())
@@ -313,8 +300,6 @@ async fn is_not_ready(controller: &Controller, words: &[&str]) -> Result<()> {
         Ok(code == 503)
     })
     .await?;
-    let (_, text) = controller.readiness().await?;
-    println!("/readyz: {}", text.trim());
     let log = controller.log();
     ensure!(words.iter().all(|word| log.contains(word)), "{log}");
     never(
@@ -325,31 +310,23 @@ async fn is_not_ready(controller: &Controller, words: &[&str]) -> Result<()> {
     .await
 }
 
-/// Waits until the controller is ready.
-async fn is_ready(controller: &Controller) -> Result<()> {
-    let since = Instant::now();
-    controller.until_ready(SOON).await?;
-    println!("ready after {:?}", since.elapsed());
-    Ok(())
-}
-
 /// Leaves the controller only these verbs on a resource; [`Cluster::install_rbac`] restores all.
 async fn set_verbs(cluster: &Cluster, resource: &str, verbs: &[&str]) -> Result<()> {
-    let role = cluster
-        .kubectl(&["get", "clusterrole", ROLE, "-o", "json"])
-        .await?;
-    let role: Value = serde_json::from_str(&role)?;
+    let role = format!("get clusterrole {ROLE} -o json");
+    let role: Value = serde_json::from_str(&cluster.types(&role).await?)?;
     let rules = role["rules"].as_array().context("a role without rules")?;
     let index = rules
         .iter()
         .position(|rule| rule["resources"] == json!([resource]));
     let index = index.with_context(|| format!("{resource} is not in the role"))?;
-    let path = format!("/rules/{index}/verbs");
-    let patch = json!([{"op": "replace", "path": path, "value": verbs}]).to_string();
-    cluster
-        .kubectl(&["patch", "clusterrole", ROLE, "--type=json", "-p", &patch])
-        .await?;
-    Ok(())
+    set_role(cluster, &format!("/rules/{index}/verbs"), &json!(verbs)).await
+}
+
+/// Replaces this part of the controller's role.
+async fn set_role(cluster: &Cluster, path: &str, value: &Value) -> Result<()> {
+    let patch = json!([{"op": "replace", "path": path, "value": value}]).to_string();
+    let patch = ["patch", "clusterrole", ROLE, "--type=json", "-p", &patch];
+    cluster.kubectl(&patch).await.map(drop)
 }
 
 /// Checks that the controller ends at once with this code and an error with all these words; returns the error. It is one line,
@@ -374,7 +351,6 @@ async fn refuses(arguments: &[&str], code: i32, words: &[&str]) -> Result<String
         .with_context(|| format!("{arguments:?} goes on and on"))??
         .context("waiting for the controller")?;
     let said = String::from_utf8(output.stderr)?;
-    println!("{}: {}", arguments.join(" "), said.trim());
     assert_eq!(output.status.code(), Some(code), "{arguments:?}: {said}");
     for word in words {
         ensure!(said.contains(word), "{arguments:?}: no {word:?} in {said}");
@@ -405,9 +381,4 @@ fn tempfolder(name: &str) -> Result<std::path::PathBuf> {
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     std::fs::create_dir_all(&path)?;
     Ok(path)
-}
-
-/// A port on which nothing listens.
-fn free_port() -> Result<u16> {
-    Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?.port())
 }

@@ -20,37 +20,6 @@ const AT_ONCE: Duration = Duration::from_secs(12);
 const COUNT: usize = 200;
 const ELECTED: [&str; 1] = ["--leader-elect"];
 
-/// A cluster with only held nodes, the instance that held them, and another one that waits.
-struct Scene {
-    cluster: Cluster,
-    client: Client,
-    leader: Controller,
-    follower: Controller,
-}
-
-impl Scene {
-    async fn set() -> Result<Self> {
-        let cluster = Cluster::start(Options::api_only().audited()).await?;
-        let client = cluster.client().await?;
-        create_nodes(&client, COUNT, "False").await?;
-        let leader = Controller::start(&cluster, &ELECTED).await?;
-        eventually_leads(&leader, TAKEOVER).await?;
-        let follower = Controller::start(&cluster, &ELECTED).await?;
-        network_rule("network").create(&client).await?;
-        eventually_eq("all nodes are gated", TAKEOVER, COUNT, async || {
-            count_gated(&client).await
-        })
-        .await?;
-        cluster.idles();
-        Ok(Self {
-            cluster,
-            client,
-            leader,
-            follower,
-        })
-    }
-}
-
 /// Waits until it has said that it leads.
 async fn eventually_leads(controller: &Controller, within: Duration) -> Result<()> {
     controller.says("leading", within).await
@@ -58,12 +27,18 @@ async fn eventually_leads(controller: &Controller, within: Duration) -> Result<(
 
 #[tokio::test]
 async fn a_follower_is_ready_and_takes_over_at_once_from_a_leader_that_is_stopped() -> Result<()> {
-    let Scene {
-        cluster,
-        client,
-        leader,
-        follower,
-    } = Scene::set().await?;
+    let cluster = Cluster::start(Options::api_only().audited()).await?;
+    let client = cluster.client().await?;
+    create_nodes(&client, COUNT, "False").await?;
+    let leader = Controller::start(&cluster, &ELECTED).await?;
+    eventually_leads(&leader, TAKEOVER).await?;
+    let follower = Controller::start(&cluster, &ELECTED).await?;
+    network_rule("network").create(&client).await?;
+    eventually_eq("all nodes are gated", TAKEOVER, COUNT, async || {
+        count_gated(&client).await
+    })
+    .await?;
+    cluster.idles();
     ensure!(follower.is_ready().await);
     has_words(&follower.log(), "following")?;
     let writes = cluster.controllers_writes();
@@ -76,7 +51,12 @@ async fn a_follower_is_ready_and_takes_over_at_once_from_a_leader_that_is_stoppe
     });
     flips?;
     assert_eq!(stopped?.code(), Some(0));
-    finish("SIGTERM", &cluster, &client, &follower).await
+    eventually_leads(&follower, TAKEOVER).await?;
+    eventually_eq("all nodes are released", TAKEOVER, 0, async || {
+        count_gated(&client).await
+    })
+    .await?;
+    one_writer_at_a_time(&cluster)
 }
 
 #[tokio::test]
@@ -140,10 +120,6 @@ async fn a_leader_without_any_watch_for_minutes_releases_the_lease_and_ends() ->
     let blind = Instant::now();
     eventually_leads(&second, MINUTES).await?;
     let took = blind.elapsed();
-    println!(
-        "the other leads {:.0} s after the last sign",
-        took.as_secs_f64()
-    );
     ensure!(took > Duration::from_secs(100), "after {took:?}");
     eventually("the one that saw nothing ends", AT_ONCE, async || {
         Ok(first.exited()?.is_some())
@@ -184,26 +160,6 @@ async fn flip_all(client: &Client) -> Result<()> {
         set_node_condition(client, &name(index), CONDITION, "True").await?;
     }
     Ok(())
-}
-
-/// Waits until the follower leads and all nodes are released, and prints how long that took.
-async fn finish(
-    how: &str,
-    cluster: &Cluster,
-    client: &Client,
-    follower: &Controller,
-) -> Result<()> {
-    let started = Instant::now();
-    eventually_leads(follower, TAKEOVER).await?;
-    println!(
-        "{how}: the follower leads after {:.1} s",
-        started.elapsed().as_secs_f64()
-    );
-    eventually_eq("all nodes are released", TAKEOVER, 0, async || {
-        count_gated(client).await
-    })
-    .await?;
-    one_writer_at_a_time(cluster)
 }
 
 /// By the audit log: once a second instance has written a node, the first one no longer does.

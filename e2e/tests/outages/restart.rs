@@ -26,7 +26,6 @@ async fn a_controller_that_is_stopped_finishes_and_reports_the_writes_under_way(
     let took = asked.elapsed();
     assert_eq!(status.code(), Some(0));
     ensure!(took < Duration::from_secs(10), "it took {took:?} to end");
-    println!("ended {took:?} after SIGTERM");
 
     let gated = count_gated(&client).await?;
     ensure!(gated < COUNT, "it was too fast to be stopped in the midst");
