@@ -8,6 +8,7 @@ mod serving;
 mod start;
 
 use std::fs;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use anyhow::{Context, Result, bail};
 use k8s_openapi::ByteString;
@@ -37,7 +38,7 @@ async fn reviewed() -> Result<&'static Reviewed> {
             let cluster = Cluster::start_shared(Options::api_only()).await?;
             let port = ports::free()?;
             install(&cluster, port).await?;
-            let controller = start(&cluster, port, &[]).await?;
+            let controller = start(&cluster, port).await?;
             until_reviewed(&cluster).await?;
             anyhow::Ok(Reviewed {
                 cluster,
@@ -82,10 +83,8 @@ async fn ca_bundle(cluster: &Cluster) -> Result<Option<String>> {
 /// The certificate in the Secret, and its CAs; `None` while it is empty.
 async fn secret(cluster: &Cluster) -> Result<Option<(String, String)>> {
     let api: Api<Secret> = Api::namespaced(cluster.client().await?, NAMESPACE);
-    let Some(secret) = api.get_opt(SECRET).await? else {
-        return Ok(None);
-    };
-    let Some(data) = secret.data else {
+    let secret = api.get_opt(SECRET).await?;
+    let Some(data) = secret.and_then(|secret| secret.data) else {
         return Ok(None);
     };
     let text = |key: &str| {
@@ -95,18 +94,24 @@ async fn secret(cluster: &Cluster) -> Result<Option<(String, String)>> {
     Ok(Some((text("tls.crt")?, text("ca.crt")?)))
 }
 
-async fn start(cluster: &Cluster, port: u16, arguments: &[&str]) -> Result<Controller> {
-    let address = address(port);
-    let mut all = vec!["--enable-webhook", &address];
-    all.extend(arguments);
-    Controller::start(cluster, &all).await
+/// A ready controller whose webhook serves on this port.
+async fn start(cluster: &Cluster, port: u16) -> Result<Controller> {
+    spawn(cluster, port, &[]).await?.once_ready().await
 }
 
 async fn spawn(cluster: &Cluster, port: u16, arguments: &[&str]) -> Result<Controller> {
     let address = address(port);
-    let mut all = vec!["--enable-webhook", &address];
-    all.extend(arguments);
+    let all = [&["--enable-webhook", &address][..], arguments].concat();
     Controller::spawn(cluster, &all, &[]).await
+}
+
+/// Waits until the controller is not ready for a reason that has these words.
+async fn is_unready(controller: &Controller, words: &str) -> Result<()> {
+    let unready = eventually(words, SOON, async || {
+        let (status, text) = controller.readiness().await?;
+        Ok(status == 503 && text.contains(words))
+    });
+    unready.await.with_context(|| controller.log())
 }
 
 fn address(port: u16) -> String {
@@ -138,26 +143,21 @@ fn about(taint: &str, effect: &str, zone: &str) -> String {
 
 /// Creates it and returns the warnings, as kubectl prints them.
 async fn create(cluster: &Cluster, manifest: &str) -> Result<String> {
-    static FILES: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
-    let number = FILES.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+    static FILES: AtomicU32 = AtomicU32::new(0);
+    let number = FILES.fetch_add(1, Ordering::Relaxed);
     let file = cluster.folder().join(format!("rule-{number}.yaml"));
     fs::write(&file, manifest)?;
     // The only way to get kubectl's standard error when it succeeds.
-    let created = cluster
-        .kubectl(&[
-            "create",
-            "--warnings-as-errors",
-            "-f",
-            &file.to_string_lossy(),
-        ])
-        .await;
-    match created {
-        Ok(_) => Ok(String::new()),
-        Err(error) => match error.to_string() {
-            text if text.contains("warning received") => Ok(text),
-            text if text.contains("warnings received") => Ok(text),
-            _ => Err(error),
-        },
+    let create = ["create", "--warnings-as-errors"];
+    let Err(error) = cluster.kubectl_on(&create, &file).await else {
+        return Ok(String::new());
+    };
+    let text = error.to_string();
+    let is_warned = ["warning received", "warnings received"].map(|it| text.contains(it));
+    if is_warned.contains(&true) {
+        Ok(text)
+    } else {
+        Err(error)
     }
 }
 
@@ -174,12 +174,8 @@ async fn probe(cluster: &Cluster) -> Result<String> {
     let file = cluster.folder().join("probe.yaml");
     let selector = "taint: {key: readiness.k8s.io/probe, effect: NoSchedule}\nnodeSelector: {matchLabels: {zone: 'a b'}}";
     fs::write(&file, rule("probe", selector))?;
-    let file = file.to_string_lossy().into_owned();
-    refused(
-        cluster
-            .kubectl(&["create", "--dry-run=server", "-f", &file])
-            .await,
-    )
+    let try_out = ["create", "--dry-run=server"];
+    refused(cluster.kubectl_on(&try_out, &file).await)
 }
 
 /// Whether the API server calls the webhook, and trusts it.

@@ -15,14 +15,11 @@ async fn rules_that_conflict_are_turned_down_as_long_as_both_are_in_force() -> R
 
     let new = rule("second", &about("conflict", "NoSchedule", "a"));
     let error = refused(create(cluster, &new).await)?;
-    assert!(
-        error.contains(
-            "(Forbidden): error when creating"
-        ) && error.contains(
-            "admission webhook \"vnodereadinessrule.readiness.node.x-k8s.io\" denied the request: validation failed: [spec.taint.key: Invalid value: \"readiness.k8s.io/conflict\": conflicts with existing rule 'first' - same taint key 'readiness.k8s.io/conflict' and effect 'NoSchedule' with overlapping node selectors]"
-        ),
-        "{error}"
-    );
+    has_words(&error, "(Forbidden): error when creating")?;
+    has_words(
+        &error,
+        "admission webhook \"vnodereadinessrule.readiness.node.x-k8s.io\" denied the request: validation failed: [spec.taint.key: Invalid value: \"readiness.k8s.io/conflict\": conflicts with existing rule 'first' - same taint key 'readiness.k8s.io/conflict' and effect 'NoSchedule' with overlapping node selectors]",
+    )?;
     // A deleted rule does not conflict with its successor.
     cluster.kubectl(&["delete", "nrr", "first"]).await?;
     create(cluster, &new).await?;
@@ -75,7 +72,7 @@ async fn without_its_webhook_no_rule_is_created_and_all_else_goes_on() -> Result
     let cluster = own_cluster().await?;
     let port = ports::free()?;
     install(&cluster, port).await?;
-    let controller = start(&cluster, port, &[]).await?;
+    let controller = start(&cluster, port).await?;
     until_reviewed(&cluster).await?;
     create(&cluster, &rule("old", &about("down", "NoSchedule", "a"))).await?;
     let finalizer = "-o=jsonpath={.metadata.finalizers}";
@@ -100,13 +97,9 @@ async fn without_its_webhook_no_rule_is_created_and_all_else_goes_on() -> Result
     patch(&[], r#"{"metadata":{"labels":{"a":"b"}}}"#).await?;
     let status = r#"{"status":{"observedGeneration":1}}"#;
     patch(&["--subresource=status"], status).await?;
-    cluster
-        .kubectl(&["delete", "nrr", "old", "--wait=false"])
-        .await?;
+    cluster.types("delete nrr old --wait=false").await?;
     patch(&[], r#"{"metadata":{"finalizers":null}}"#).await?;
-    let left = cluster
-        .kubectl(&["get", "nrr", "old", "--ignore-not-found"])
-        .await?;
+    let left = cluster.types("get nrr old --ignore-not-found").await?;
     assert_eq!(left, "");
     Ok(())
 }

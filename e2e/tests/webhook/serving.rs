@@ -13,8 +13,8 @@ use testkit::nodegate::{Controller, certificate, eventually, fetch, ports};
 use tokio::time::sleep;
 
 use super::{
-    PATH, SECRET, apply_secret, ca_bundle, call_at, install, is_reviewed, own_cluster, secret,
-    spawn, start, trust, until_reviewed,
+    PATH, SECRET, apply_secret, ca_bundle, call_at, install, is_reviewed, is_unready, own_cluster,
+    secret, spawn, start, trust, until_reviewed,
 };
 
 #[tokio::test]
@@ -23,13 +23,13 @@ async fn replicas_share_a_certificate_that_is_made_anew_when_it_no_longer_fits()
     let (one, other) = (ports::free()?, ports::free()?);
     install(&cluster, one).await?;
     assert_eq!(secret(&cluster).await?, None);
-    let first = start(&cluster, one, &[]).await?;
+    let first = start(&cluster, one).await?;
     until_reviewed(&cluster).await?;
     let made = secret(&cluster).await?.context("no Secret")?;
     assert_eq!(ca_bundle(&cluster).await?.as_ref(), Some(&made.1));
     cluster.idles();
 
-    let second = start(&cluster, other, &[]).await?;
+    let second = start(&cluster, other).await?;
     call_at(&cluster, &format!("https://127.0.0.1:{other}{PATH}")).await?;
     first.stop().await?;
     until_reviewed(&cluster).await?;
@@ -59,15 +59,10 @@ async fn replicas_share_a_certificate_that_is_made_anew_when_it_no_longer_fits()
     );
 
     // Somebody deletes the Secret: the certificate in use stays, and an empty Secret is all that is needed.
-    cluster
-        .kubectl(&["delete", "secret", SECRET, "-n", NAMESPACE])
-        .await?;
-    eventually("the log says what is missing", SOON, async || {
-        let log = second.log();
-        Ok(log
-            .contains("not found): install config/webhook with `kubectl apply -k config/webhook`"))
-    })
-    .await?;
+    let delete = format!("delete secret {SECRET} -n {NAMESPACE}");
+    cluster.types(&delete).await?;
+    let missing = "not found): install config/webhook with `kubectl apply -k config/webhook`";
+    second.says(missing, SOON).await?;
     assert!(is_reviewed(&cluster).await?);
     apply_secret(&cluster).await?;
     eventually("it is filled in", SOON, async || {
@@ -116,11 +111,7 @@ async fn a_certificate_from_files_is_followed_when_it_is_rotated() -> Result<()>
     fs::create_dir(&folder)?;
     let argument = format!("--webhook-cert-dir={}", folder.display());
     let controller = spawn(&cluster, port, &[&argument]).await?;
-    eventually("a missing file is waited for", SOON, async || {
-        let (status, text) = controller.readiness().await.unwrap_or_default();
-        Ok(status == 503 && text.contains("tls.crt is not there"))
-    })
-    .await?;
+    is_unready(&controller, "tls.crt is not there").await?;
     trust(&cluster, &certificate::write(&folder)?).await?;
     controller.until_ready(SOON).await?;
     until_reviewed(&cluster).await?;
@@ -130,11 +121,8 @@ async fn a_certificate_from_files_is_followed_when_it_is_rotated() -> Result<()>
 
     let good = fs::read(folder.join("tls.key"))?;
     fs::write(folder.join("tls.key"), KeyPair::generate()?.serialize_pem())?;
-    eventually("a key that does not fit is told of", SOON, async || {
-        let log = controller.log();
-        Ok(log.contains("tls.key: the private key does not belong to the certificate"))
-    })
-    .await?;
+    let told = "tls.key: the private key does not belong to the certificate";
+    controller.says(told, SOON).await?;
     assert!(
         is_reviewed(&cluster).await?,
         "the earlier one is served no more"

@@ -3,7 +3,7 @@
 use std::fs;
 use std::process::Command;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use nodegate_tests::{SOON, has_words};
 use rcgen::KeyPair;
 use testkit::nodegate::controller::binary;
@@ -12,8 +12,8 @@ use testkit::nodegate::process::{Lifetime, Process};
 use testkit::nodegate::{Controller, certificate, eventually, ports};
 
 use super::{
-    PATH, SECRET, about, address, apply_secret, call_at, create, install, own_cluster, reviewed,
-    rule, spawn, until_reviewed,
+    PATH, SECRET, about, address, apply_secret, call_at, create, install, is_unready, own_cluster,
+    reviewed, rule, spawn, until_reviewed,
 };
 
 #[tokio::test]
@@ -22,22 +22,14 @@ async fn without_permissions_the_webhook_waits_and_says_what_it_needs() -> Resul
     let port = ports::free()?;
     cluster.install().await?;
     let controller = spawn(&cluster, port, &[]).await?;
-    let said = async |expected: &str| {
-        eventually(expected, SOON, async || {
-            let (status, text) = controller.readiness().await.unwrap_or_default();
-            Ok(status == 503 && text.contains(expected))
-        })
-        .await
-        .with_context(|| controller.log())
-    };
+    let said = async |words: &str| is_unready(&controller, words).await;
     said("validatingwebhookconfigurations.admissionregistration.k8s.io \"nrr-validating-webhook-configuration\" is forbidden").await?;
     said("install config/webhook with `kubectl apply -k config/webhook`").await?;
     assert!(controller.log().contains("is forbidden"));
 
     // A Secret that it may not overwrite. It exists before the permissions do, so the controller never sees another one.
-    cluster
-        .kubectl(&["create", "secret", "generic", SECRET, "-n", NAMESPACE])
-        .await?;
+    let theirs = format!("create secret generic {SECRET} -n {NAMESPACE}");
+    cluster.types(&theirs).await?;
     for file in [
         "role.yaml",
         "role_binding.yaml",
@@ -49,12 +41,11 @@ async fn without_permissions_the_webhook_waits_and_says_what_it_needs() -> Resul
     }
     call_at(&cluster, &format!("https://127.0.0.1:{port}{PATH}")).await?;
     said("is somebody else's: serve from it with --webhook-cert-dir, or delete it").await?;
-    let role = ["role", "nrr-webhook-certificate-role", "-n", NAMESPACE];
-    cluster.kubectl(&[&["delete"], &role[..]].concat()).await?;
+    let delete = format!("delete role nrr-webhook-certificate-role -n {NAMESPACE}");
+    cluster.types(&delete).await?;
     said("cannot read Secret nrr-system/nrr-webhook-server-cert").await?;
-    cluster
-        .kubectl(&["delete", "secret", SECRET, "-n", NAMESPACE])
-        .await?;
+    let delete = format!("delete secret {SECRET} -n {NAMESPACE}");
+    cluster.types(&delete).await?;
     apply_secret(&cluster).await?;
     let role = manifests("webhook").join("role.yaml");
     cluster.kubectl_on(&["apply"], &role).await?;
@@ -63,31 +54,17 @@ async fn without_permissions_the_webhook_waits_and_says_what_it_needs() -> Resul
 
     let binding = "clusterrolebinding/nrr-manager-rolebinding";
     cluster.kubectl(&["delete", binding]).await?;
-    eventually(
-        "a webhook that cannot list rules fails closed",
-        SOON,
-        async || {
-            let manifest = rule("unseen", &about("unseen", "NoSchedule", "a"));
-            let result = create(&cluster, &manifest).await;
-            let is_refused = result.is_err_and(|error| {
-                error
-                    .to_string()
-                    .contains("the webhook has no permission to list rules")
-            });
-            if !is_refused {
-                cluster
-                    .kubectl(&[
-                        "delete",
-                        "nrr",
-                        "unseen",
-                        "--wait=false",
-                        "--ignore-not-found",
-                    ])
-                    .await?;
-            }
-            Ok(is_refused)
-        },
-    )
+    let manifest = rule("unseen", &about("unseen", "NoSchedule", "a"));
+    let why = "the webhook has no permission to list rules";
+    eventually("it fails closed", SOON, async || {
+        let result = create(&cluster, &manifest).await;
+        let is_refused = result.is_err_and(|error| error.to_string().contains(why));
+        if !is_refused {
+            let delete = "delete nrr unseen --wait=false --ignore-not-found";
+            cluster.types(delete).await?;
+        }
+        Ok(is_refused)
+    })
     .await
 }
 
@@ -110,19 +87,15 @@ async fn an_api_server_that_is_away_at_start_is_waited_for() -> Result<()> {
     let mut early = Process::start("early", command, log, Lifetime::Owner)?;
     eventually("it says what it waits for", SOON, async || {
         early.ensure_running()?;
-        Ok(early
-            .log()
-            .contains("cannot reach the API server to read ValidatingWebhookConfiguration"))
+        let waits = "cannot reach the API server to read ValidatingWebhookConfiguration";
+        Ok(early.log().contains(waits))
     })
     .await?;
     cluster.start_api_server().await?;
     until_reviewed(&cluster).await?;
     // The log line that its documentation looks for.
-    eventually("it says that it runs", SOON, async || {
-        let log = early.log();
-        Ok(log.contains("Starting EventSource") && log.contains("Starting Controller"))
-    })
-    .await
+    early.says("Starting EventSource", SOON).await?;
+    early.says("Starting Controller", SOON).await
 }
 
 #[tokio::test]
