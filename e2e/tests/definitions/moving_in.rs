@@ -12,19 +12,20 @@ use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{Node, Taint};
 use kube::api::{ListParams, Patch, PatchParams, PostParams};
 use kube::{Api, Client, ResourceExt};
-use nodegate_tests::rules::LEASE;
+use nodegate_tests::gates::{eventually_gated, eventually_released};
+use nodegate_tests::network::OWNER;
+use nodegate_tests::rules::{LEASE, taint_texts};
 use nodegate_tests::{SOON, fixture};
 use serde_json::{Value, json};
 use testkit::nodegate::changes::{patch_rule, set_node_condition};
 use testkit::nodegate::fixtures::{RuleBuilder, node, rule, rules};
 use testkit::nodegate::install::{CRD, NAMESPACE, config};
-use testkit::nodegate::state::{self, has_taint, nodes, rule_condition, rule_status};
+use testkit::nodegate::state::{count_taints, nodes, rule_condition, rule_status};
 use testkit::nodegate::{Cluster, Controller, NodeHistory, Options, eventually, eventually_eq};
 
 const COUNT: usize = 300;
 const FINALIZER: &str = "readiness.node.x-k8s.io/cleanup-taints";
 const COMPLETED: &str = "readiness.k8s.io/bootstrap-completed-";
-const OWNED: &str = "nodegate.dev/taint-added-by-";
 
 const NETWORK: &str = "readiness.k8s.io/network";
 const AGENT: &str = "readiness.k8s.io/agent";
@@ -109,8 +110,9 @@ async fn nodegate_takes_over_and_hands_back_without_a_taint_that_flaps() -> Resu
     let uid = uid.context("a rule without a UID")?;
     // A record by name still counts, and that node is not ready now.
     let on_record = COUNT - 3 * held;
+    let completed = format!("{COMPLETED}{uid}");
     eventually_eq("completed bootstraps", SOON, on_record, async || {
-        count_annotated(&client, &format!("{COMPLETED}{uid}")).await
+        count_annotations(&client, &completed).await
     })
     .await?;
     unchanged(&client, &history, &before).await?;
@@ -119,22 +121,16 @@ async fn nodegate_takes_over_and_hands_back_without_a_taint_that_flaps() -> Resu
     // Nodegate is in charge: it gates and releases nodes.
     set_node_condition(&client, &name(2), NETWORK_READY, "True").await?;
     set_node_condition(&client, &name(0), AGENT_READY, "False").await?;
-    let is_released = async || anyhow::Ok(!has_taint(&client, &name(2), NETWORK).await?);
-    eventually("a node is released", SOON, is_released).await?;
-    let is_gated = async || has_taint(&client, &name(0), AGENT).await;
-    eventually("a node is gated", SOON, is_gated).await?;
+    eventually_released(&client, &name(2), NETWORK).await?;
+    eventually_gated(&client, &name(0), AGENT).await?;
     // The rules own the adopted taints, except for the released node's, plus the new one.
     eventually_eq("owned taints", SOON, 3 * held, async || {
-        count_annotated_with_prefix(&client, OWNED).await
+        count_annotations(&client, OWNER).await
     })
     .await?;
     // A field that the other controller does not know.
-    patch_rule(
-        &client,
-        "agent",
-        &json!({"spec": {"nodegate": { "gracePeriod": "5m" }}}),
-    )
-    .await?;
+    let patient = json!({"spec": {"nodegate": {"gracePeriod": "5m"}}});
+    patch_rule(&client, "agent", &patient).await?;
 
     // The way back.
     ensure!(controller.stop().await?.success(), "it did not end well");
@@ -153,12 +149,7 @@ async fn nodegate_takes_over_and_hands_back_without_a_taint_that_flaps() -> Resu
         Ok(rule_condition(&client, "agent", "Accepted").await?["reason"].take())
     })
     .await?;
-    patch_rule(
-        &client,
-        "agent",
-        &json!({"spec": {"nodegate": {"gracePeriod": "5m"}}}),
-    )
-    .await?;
+    patch_rule(&client, "agent", &patient).await?;
     eventually_eq("matched nodes", SOON, json!(COUNT), async || {
         Ok(rule_status(&client, "agent").await?["nodegate"]["matchedNodes"].take())
     })
@@ -274,15 +265,8 @@ fn evaluated(key: &str, condition: usize) -> Value {
 /// The key, value and effect of every taint of each node.
 async fn taints(client: &Client) -> Result<BTreeMap<String, Vec<String>>> {
     let nodes = nodes(client).await?;
-    Ok(nodes.iter().map(|n| (n.name_any(), taints_of(n))).collect())
-}
-
-fn taints_of(node: &Node) -> Vec<String> {
-    let text = |taint: &Taint| {
-        let value = taint.value.as_deref().unwrap_or_default();
-        format!("{}={value}:{}", taint.key, taint.effect)
-    };
-    state::taints_of(node).map(text).collect()
+    let nodes = nodes.iter();
+    Ok(nodes.map(|it| (it.name_any(), taint_texts(it))).collect())
 }
 
 /// Checks that no taint of any node has changed since the history began.
@@ -304,7 +288,7 @@ async fn unchanged(
     assert_eq!(states.len(), COUNT);
     for (name, states) in states {
         for state in states {
-            assert_eq!(taints_of(&state), expected[&name], "{name}");
+            assert_eq!(taint_texts(&state), expected[&name], "{name}");
         }
     }
     Ok(())
@@ -350,21 +334,14 @@ async fn is_as_upstream_wants_it(client: &Client, uid: &str) -> Result<()> {
         let completed = [uid, "network"]
             .iter()
             .any(|id| annotations.contains_key(&format!("{COMPLETED}{id}")));
-        let gated = taints_of(&node)
-            .iter()
-            .any(|taint| taint.starts_with(NETWORK));
+        let gated = count_taints(&node, NETWORK) > 0;
         ensure!(completed != gated, "{}", node.name_any());
     }
     Ok(())
 }
 
-async fn count_annotated(client: &Client, key: &str) -> Result<usize> {
-    let nodes = nodes(client).await?;
-    let annotated = nodes.iter().filter(|n| n.annotations().contains_key(key));
-    Ok(annotated.count())
-}
-
-async fn count_annotated_with_prefix(client: &Client, prefix: &str) -> Result<usize> {
+/// How many annotations of all nodes have a key that begins with this.
+async fn count_annotations(client: &Client, prefix: &str) -> Result<usize> {
     let nodes = nodes(client).await?;
     let keys = nodes.iter().flat_map(|node| node.annotations().keys());
     Ok(keys.filter(|key| key.starts_with(prefix)).count())

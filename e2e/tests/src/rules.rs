@@ -1,13 +1,14 @@
 //! Rules: their taint keys and their brake, and waits until they are in force, say something, or are gone.
 
 use anyhow::Result;
+use k8s_openapi::api::core::v1::{Node, Taint};
 use kube::api::DynamicObject;
 use kube::{Client, ResourceExt};
 use serde_json::Value;
 use testkit::nodegate::changes::delete_rule;
 use testkit::nodegate::fixtures::rules;
 use testkit::nodegate::install::NAMESPACE;
-use testkit::nodegate::state::rule_condition;
+use testkit::nodegate::state::{rule_condition, taints_of};
 use testkit::nodegate::{Cluster, eventually};
 
 use crate::SOON;
@@ -18,6 +19,17 @@ pub const LEASE: &str = "ba65f13e.readiness.node.x-k8s.io";
 /// The taint key of a rule.
 pub fn key(rule: &str) -> String {
     format!("readiness.k8s.io/{rule}")
+}
+
+/// Every taint of a node, as `key=value:effect`, in order.
+pub fn taint_texts(node: &Node) -> Vec<String> {
+    let text = |it: &Taint| {
+        let value = it.value.as_deref().unwrap_or_default();
+        format!("{}={value}:{}", it.key, it.effect)
+    };
+    let mut texts: Vec<String> = taints_of(node).map(text).collect();
+    texts.sort();
+    texts
 }
 
 /// Annotates the Lease, by which all rules can be suspended.

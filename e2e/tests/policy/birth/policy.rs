@@ -6,6 +6,7 @@ use kube::api::{DynamicObject, Patch, PatchParams, PostParams};
 use kube::{Api, ResourceExt};
 use nodegate_tests::kubelet::kubelet;
 use nodegate_tests::network::OWNER;
+use nodegate_tests::rules::taint_texts;
 use nodegate_tests::{SOON, fixture};
 use serde_json::{Value, json};
 use testkit::nodegate::changes::delete_rule;
@@ -18,15 +19,6 @@ use super::{
     CLUSTER, CONDITION, FINALIZER, all_are_known, client, in_force, install, key, keys, labelled,
     tried,
 };
-
-/// Every taint of a node, as `key=value:effect`.
-fn taints(node: &Node) -> Vec<String> {
-    let text = |it: &Taint| {
-        let value = it.value.as_deref().unwrap_or_default();
-        format!("{}={value}:{}", it.key, it.effect)
-    };
-    taints_of(node).map(text).collect()
-}
 
 /// The recorded owners of the node's taints, by the rules' UIDs.
 fn owners(node: &Node) -> Vec<(String, Value)> {
@@ -69,10 +61,8 @@ async fn every_rule_puts_its_taint_on_beside_those_that_are_there() -> Result<()
     let nodes: Api<Node> = Api::all(client.clone());
     nodes.create(&PostParams::default(), &node).await?;
     let node = nodes.get("several").await?;
-    let mut seen = taints(&node);
-    seen.sort();
     assert_eq!(
-        seen,
+        taint_texts(&node),
         [
             "example.com/dated=theirs:PreferNoSchedule",
             "example.com/plain=:NoSchedule",
@@ -124,9 +114,8 @@ async fn a_taint_that_is_there_already_is_not_put_on_again() -> Result<()> {
         .await?;
     all_are_known(&client, "shared").await?;
     let ours = |node: &Node| {
-        let mut ours = taints(node);
+        let mut ours = taint_texts(node);
         ours.retain(|taint| taint.starts_with(&key("shared=")));
-        ours.sort();
         ours
     };
     let both = [

@@ -1,15 +1,14 @@
 //! Critical components beside the node lifecycle controller, which changes taints at the same time. `examples` tells what nodes
 //! wait for, and gates them again by the revisions of the real `DaemonSet` controller.
 
-use std::collections::BTreeSet;
-
 use anyhow::Result;
-use k8s_openapi::api::core::v1::{Pod, Taint};
+use k8s_openapi::api::core::v1::Pod;
 use kube::Api;
+use nodegate_tests::rules::taint_texts;
 use nodegate_tests::{A_WHILE, SOON};
 use testkit::nodegate::changes::set_node_condition;
-use testkit::nodegate::fixtures::{NodeBuilder, daemon_set, node, pod};
-use testkit::nodegate::state::{is_ready, pods_on, taints};
+use testkit::nodegate::fixtures::{self, NodeBuilder, daemon_set, pod};
+use testkit::nodegate::state::{is_ready, node, pods_on, taints};
 use testkit::nodegate::{
     Cluster, Controller, ControllerManager, Options, eventually, eventually_eq, never,
 };
@@ -22,24 +21,10 @@ const NO_SCHEDULE: &str = "NoSchedule";
 /// Gardener's rule, which selects every Linux node.
 const SAMPLE: &str = include_str!("../../../../config/samples/gardener-critical-components.yaml");
 
-fn keys(taints: Vec<Taint>) -> BTreeSet<(String, String)> {
-    taints
-        .into_iter()
-        .map(|taint| (taint.key, taint.effect))
-        .collect()
-}
-
-fn set(taints: &[(&str, &str)]) -> BTreeSet<(String, String)> {
-    taints
-        .iter()
-        .map(|(key, effect)| ((*key).to_owned(), (*effect).to_owned()))
-        .collect()
-}
-
 /// A node as a real kubelet registers it, with a not-Ready condition from the start. Without that condition the lifecycle
 /// controller would remove its `not-ready` taint at once.
 fn registering(name: &str) -> NodeBuilder {
-    node(name)
+    fixtures::node(name)
         .managed_by_kwok()
         .condition("Ready", "False")
         .allocatable("pods", "100")
@@ -74,8 +59,8 @@ async fn the_controller_and_the_node_lifecycle_controller_keep_each_others_taint
 
     // This kubelet never becomes Ready: the node is released, and the lifecycle controller's taints stay.
     registering("broken").create(&client).await?;
-    let broken = async || Ok(keys(taints(&client, "broken").await?));
-    let born = set(&[(NOT_READY, NO_SCHEDULE)]);
+    let broken = async || Ok(taint_texts(&node(&client, "broken").await?));
+    let born = vec![format!("{NOT_READY}=:NoSchedule")];
     eventually_eq("the taint that stays", SOON, born, broken).await?;
 
     // These become Ready together with their critical pods: both controllers write the same lists.
@@ -83,8 +68,8 @@ async fn the_controller_and_the_node_lifecycle_controller_keep_each_others_taint
         .map(|number| format!("worker-{number}"))
         .collect();
     for name in &names {
-        let node = registering(name).label("csi", "true");
-        node.create(&client).await?;
+        let worker = registering(name).label("csi", "true");
+        worker.create(&client).await?;
     }
     for name in &names {
         set_node_condition(&client, name, "Ready", "True").await?;
@@ -97,15 +82,9 @@ async fn the_controller_and_the_node_lifecycle_controller_keep_each_others_taint
             gated.push((has(GATE), has(NOT_READY)));
             // The gate goes last: before, the second DaemonSet has no Ready pod.
             if !has(GATE) {
-                let ready = pods_on(&client, name)
-                    .await?
-                    .iter()
-                    .filter(|pod| is_ready(pod))
-                    .count();
-                assert!(
-                    ready >= 2,
-                    "node {name} was released with {ready} Ready pods"
-                );
+                let pods = pods_on(&client, name).await?;
+                let ready = pods.iter().filter(|pod| is_ready(pod)).count();
+                assert!(ready >= 2, "{name} was released with {ready} Ready pods");
             }
         }
         Ok(gated)
@@ -114,31 +93,27 @@ async fn the_controller_and_the_node_lifecycle_controller_keep_each_others_taint
     eventually_eq("gates and not-ready taints", SOON, released, gated).await?;
     let pods: Api<Pod> = Api::default_namespaced(client.clone());
     eventually("the workload is bound to one of them", SOON, async || {
-        let node = pods
-            .get("workload")
-            .await?
-            .spec
-            .and_then(|spec| spec.node_name);
+        let spec = pods.get("workload").await?.spec;
+        let node = spec.and_then(|spec| spec.node_name);
         Ok(node.is_some_and(|node| names.contains(&node)))
     })
     .await?;
 
     // Later taints of the lifecycle controller stay, too, while a gate is restored and removed.
     set_node_condition(&client, "worker-0", "MemoryPressure", "True").await?;
-    let pressure = set(&[("node.kubernetes.io/memory-pressure", NO_SCHEDULE)]);
-    let now = async || Ok(keys(taints(&client, "worker-0").await?));
+    let pressure = vec!["node.kubernetes.io/memory-pressure=:NoSchedule".to_owned()];
+    let now = async || Ok(taint_texts(&node(&client, "worker-0").await?));
     eventually_eq("memory pressure", SOON, pressure.clone(), now).await?;
-    let gate = format!("{GATE}=:{NO_SCHEDULE}");
-    cluster
-        .kubectl(&["taint", "node", "worker-0", &gate])
-        .await?;
+    let gate = format!("taint node worker-0 {GATE}=:{NO_SCHEDULE}");
+    cluster.types(&gate).await?;
     eventually_eq("memory pressure alone", SOON, pressure.clone(), now).await?;
     never("a taint is lost", A_WHILE, async || {
         Ok(now().await? != pressure)
     })
     .await?;
     // Other nodes are Ready now, so its zone is no longer fully disrupted, and its pods may be evicted.
-    let evicting = set(&[(NOT_READY, "NoExecute"), (NOT_READY, NO_SCHEDULE)]);
+    let evicting = ["NoExecute", "NoSchedule"].map(|effect| format!("{NOT_READY}=:{effect}"));
+    let evicting = evicting.to_vec();
     eventually_eq("the taints of the broken node", SOON, evicting, broken).await?;
     Ok(())
 }
