@@ -1,17 +1,16 @@
 //! The report in a headless Chromium: in light and dark, and printed. Since it needs a browser, only `make nightly` runs it.
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitStatus, Stdio};
-use std::time::{Duration, Instant};
-use std::{env, fs, thread};
+use std::process::{Command, Stdio};
+use std::{env, fs};
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 use nodegate_tests::has_words;
 
 use crate::world::world;
 
-/// The timeout of the browser for one page.
-const PATIENCE: Duration = Duration::from_secs(120);
+/// The timeout of the browser for one page, in seconds.
+const PATIENCE: &str = "120";
 /// Names of Chromium's binary.
 const NAMES: [&str; 4] = [
     "chromium",
@@ -185,8 +184,11 @@ impl Browser {
 
     /// Runs the browser on a page until it is done; returns its standard output and standard error.
     fn run(&self, page: &Path, arguments: &[&str]) -> Result<(String, String)> {
+        // Its helpers may keep a pipe open, but no file.
         let (out, err) = (self.folder.join("out"), self.folder.join("err"));
-        let mut child = Command::new(&self.program)
+        let status = Command::new("timeout")
+            .arg(PATIENCE)
+            .arg(&self.program)
             .args(["--headless", "--disable-gpu", "--no-first-run"])
             .args([
                 "--disable-background-networking",
@@ -203,22 +205,15 @@ impl Browser {
             .stdin(Stdio::null())
             .stdout(fs::File::create(&out)?)
             .stderr(fs::File::create(&err)?)
-            .spawn()
+            .status()
             .with_context(|| format!("running {}", self.program.display()))?;
-        let deadline = Instant::now() + PATIENCE;
-        let status: ExitStatus = loop {
-            if let Some(status) = child.try_wait()? {
-                break status;
-            }
-            if Instant::now() > deadline {
-                child.kill()?;
-                bail!("{} did not come to an end", self.program.display());
-            }
-            thread::sleep(Duration::from_millis(50));
-        };
         let read = |file: &Path| fs::read(file).map(|it| String::from_utf8_lossy(&it).into_owned());
         let (out, err) = (read(&out)?, read(&err)?);
-        ensure!(status.success(), "{}: {err}", self.program.display());
+        ensure!(
+            status.success(),
+            "{}: {status}: {err}",
+            self.program.display()
+        );
         Ok((out, err))
     }
 }

@@ -4,7 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::{Context, Result, bail, ensure};
 use k8s_openapi::api::core::v1::Node;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use kube::api::{DynamicObject, ListParams};
+use kube::core::{Selector, SelectorExt};
 use kube::{Client, ResourceExt};
 use serde_json::{Map, Value};
 use testkit::nodegate::fixtures::rules;
@@ -185,23 +187,9 @@ fn is_accepted(rule: &DynamicObject) -> bool {
 
 /// Whether a label selector that the CRD accepts matches a node.
 fn selects(selector: &Value, node: &Node) -> bool {
-    let label = |key: &str| node.labels().get(key).map(String::as_str);
-    let labels = selector["matchLabels"].as_object();
-    let mut labels = labels.into_iter().flatten();
-    let expressions = selector["matchExpressions"].as_array();
-    let mut expressions = expressions.into_iter().flatten();
-    labels.all(|(key, value)| label(key) == value.as_str())
-        && expressions.all(|it| {
-            let label = label(it["key"].as_str().unwrap_or_default());
-            let values = it["values"].as_array();
-            let mut values = values.into_iter().flatten();
-            match it["operator"].as_str() {
-                Some("In") => label.is_some() && values.any(|value| value.as_str() == label),
-                Some("NotIn") => label.is_none() || values.all(|value| value.as_str() != label),
-                Some("Exists") => label.is_some(),
-                _ => label.is_none(),
-            }
-        })
+    let selector = serde_json::from_value::<LabelSelector>(selector.clone()).ok();
+    let selector = selector.and_then(|it| Selector::try_from(it).ok());
+    selector.is_some_and(|it| it.matches(node.labels()))
 }
 
 fn timeless(value: &Value) -> Value {

@@ -30,27 +30,8 @@ async fn installed() -> Result<(Cluster, Controller)> {
 }
 
 #[tokio::test]
-async fn deleting_rules_and_then_the_rest_leaves_nothing() -> Result<()> {
-    let (cluster, controller) = installed().await?;
-    let client = cluster.client().await?;
-    let deleted = cluster.types("delete nrr --all --timeout=60s").await;
-    deleted.with_context(|| controller.log())?;
-    assert!(!has_taint(&client, "held", TAINT).await?);
-    controller.stop().await?;
-    for folder in ["default", "crd"] {
-        cluster
-            .kubectl_on(&["delete", "--timeout=120s"], &config(folder))
-            .await?;
-    }
-    let kinds = "namespace,clusterrole,clusterrolebinding,crd";
-    let left = cluster.kubectl(&["get", kinds, "-o", "name"]).await?;
-    assert!(!left.contains("nrr-"), "{left}");
-    assert!(!left.contains(CRD), "{left}");
-    Ok(())
-}
-
-#[tokio::test]
-async fn a_reinstallation_with_rules_in_place_loses_none() -> Result<()> {
+async fn a_reinstallation_with_rules_in_place_loses_none_and_a_removal_leaves_nothing() -> Result<()>
+{
     let (cluster, controller) = installed().await?;
     let client = cluster.client().await?;
     let other = rule("other", "readiness.k8s.io/other");
@@ -66,9 +47,8 @@ async fn a_reinstallation_with_rules_in_place_loses_none() -> Result<()> {
     };
     let before = there().await?;
     controller.stop().await?;
-    cluster
-        .kubectl_on(&["delete", "--timeout=120s"], &config("default"))
-        .await?;
+    let delete = ["delete", "--timeout=120s"];
+    cluster.kubectl_on(&delete, &config("default")).await?;
     assert_eq!(there().await?, before);
     assert!(has_taint(&client, "held", TAINT).await?);
 
@@ -77,9 +57,24 @@ async fn a_reinstallation_with_rules_in_place_loses_none() -> Result<()> {
     let controller = controller.once_ready().await?;
     assert_eq!(there().await?, before);
     set_node_condition(&client, "held", CONDITION, "True").await?;
-    eventually_released(&client, "held", TAINT)
-        .await
-        .with_context(|| controller.log())
+    let released = eventually_released(&client, "held", TAINT).await;
+    released.with_context(|| controller.log())?;
+
+    // In the documented order: rules, then the rest.
+    set_node_condition(&client, "held", CONDITION, "False").await?;
+    eventually_gated(&client, "held", TAINT).await?;
+    let deleted = cluster.types("delete nrr --all --timeout=60s").await;
+    deleted.with_context(|| controller.log())?;
+    assert!(!has_taint(&client, "held", TAINT).await?);
+    controller.stop().await?;
+    for folder in ["default", "crd"] {
+        let delete = ["delete", "--timeout=120s"];
+        cluster.kubectl_on(&delete, &config(folder)).await?;
+    }
+    let kinds = "namespace,clusterrole,clusterrolebinding,crd";
+    let left = cluster.kubectl(&["get", kinds, "-o", "name"]).await?;
+    assert!(!left.contains("nrr-") && !left.contains(CRD), "{left}");
+    Ok(())
 }
 
 #[tokio::test]
@@ -89,9 +84,8 @@ async fn a_rule_stuck_without_a_controller_goes_once_one_runs_again() -> Result<
     controller.stop().await?;
     // Everything is deleted at once, and the controller is gone first.
     for folder in ["crd", "default"] {
-        cluster
-            .kubectl_on(&["delete", "--wait=false"], &config(folder))
-            .await?;
+        let delete = ["delete", "--wait=false"];
+        cluster.kubectl_on(&delete, &config(folder)).await?;
     }
     let gone = format!("wait --for=delete namespace/{NAMESPACE} --timeout=120s");
     cluster.types(&gone).await?;
