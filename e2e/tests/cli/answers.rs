@@ -113,19 +113,16 @@ async fn what_the_documentation_shows_is_what_is_printed() -> Result<()> {
     let is_new = is_since(&client, 36, "the page about check").await?;
     let held = format!("node/{HELD}");
     let page = "kubectl.md";
-    for (page, name, arguments, code) in [
+    #[rustfmt::skip]
+    let cases = [
         (page, "explain-node", vec!["explain", &held], 0),
         (page, "explain-rule", vec!["explain", "rule/network"], 0),
-        (
-            page,
-            "explain-pod",
-            vec!["explain", "pod/shop", "-n", "default"],
-            0,
-        ),
+        (page, "explain-pod", vec!["explain", "pod/shop", "-n", "default"], 0),
         (page, "status", vec!["status"], 0),
         (page, "preview", vec!["preview", "-f", &gpu], 2),
         ("kubectl/check.md", "check", vec!["check"], 0),
-    ] {
+    ];
+    for (page, name, arguments, code) in cases {
         let said = world.asks(&arguments, code).await?;
         // Older versions cannot check that nodes are gated at creation.
         if name == "check" && !is_new {

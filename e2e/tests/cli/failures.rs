@@ -21,17 +21,13 @@ async fn ends(kubeconfig: &Path, arguments: &[&str], code: i32, expected: &str) 
 #[tokio::test]
 async fn an_unknown_name_is_answered_with_similar_names() -> Result<()> {
     let kubeconfig = world().await?.cluster.kubeconfig();
-    for (question, expected) in [
-        (
-            "node/wroker-1",
-            "there is no node wroker-1; did you mean worker-1",
-        ),
-        (
-            "rule/netwrok",
-            "there is no rule netwrok; did you mean network?",
-        ),
+    #[rustfmt::skip]
+    let cases = [
+        ("node/wroker-1", "there is no node wroker-1; did you mean worker-1"),
+        ("rule/netwrok", "there is no rule netwrok; did you mean network?"),
         ("pod/shp", "there is no pod default/shp; did you mean shop?"),
-    ] {
+    ];
+    for (question, expected) in cases {
         fails(&kubeconfig, &["explain", question], expected).await?;
     }
     Ok(())

@@ -27,20 +27,16 @@ const MANAGER: &str = "deployment/nrr-controller-manager";
 /// Creates a node with every kind of taint despite which the controller must start.
 async fn held_node(client: &Client) -> Result<()> {
     let mut node = node("held").managed_by_kwok();
-    for (key, effect) in [
+    #[rustfmt::skip]
+    let taints = [
         ("readiness.k8s.io/network", "NoSchedule"),
         ("readiness.k8s.io/storage", "NoExecute"),
         ("readiness.k8s.io/cache", "PreferNoSchedule"),
-        (
-            "node.gardener.cloud/critical-components-not-ready",
-            "NoSchedule",
-        ),
+        ("node.gardener.cloud/critical-components-not-ready", "NoSchedule"),
         ("node.cilium.io/agent-not-ready", "NoExecute"),
-        (
-            "node.cloudprovider.kubernetes.io/uninitialized",
-            "NoSchedule",
-        ),
-    ] {
+        ("node.cloudprovider.kubernetes.io/uninitialized", "NoSchedule"),
+    ];
+    for (key, effect) in taints {
         node = node.taint(key, effect);
     }
     node.create(client).await?;

@@ -15,15 +15,14 @@ pub(crate) type Objects = BTreeMap<String, Value>;
 /// The objects without what Helm's and kustomize's are meant to differ in: labels, and what keeps the CRD.
 fn alike(mut objects: Objects) -> Objects {
     for object in objects.values_mut() {
-        for (pointer, known) in [
+        #[rustfmt::skip]
+        let meant = [
             ("/spec/template/metadata/labels", &HELMS_LABELS[..]),
             ("/metadata/labels", &HELMS_LABELS),
-            (
-                "/metadata/labels",
-                &["app.kubernetes.io/name", "control-plane"],
-            ),
+            ("/metadata/labels", &["app.kubernetes.io/name", "control-plane"]),
             ("/metadata/annotations", &["helm.sh/resource-policy"]),
-        ] {
+        ];
+        for (pointer, known) in meant {
             let fields = object.pointer_mut(pointer).and_then(Value::as_object_mut);
             if let Some(fields) = fields {
                 fields.retain(|key, _| !known.contains(&key.as_str()));

@@ -385,17 +385,13 @@ async fn rules_may_be_a_list_and_the_policy_allows_what_values_ask_for() -> Resu
 
 #[tokio::test]
 async fn runbooks_are_where_the_user_has_them() -> Result<()> {
-    for (values, prefix) in [
+    #[rustfmt::skip]
+    let cases = [
         ("logLevel=info", "docs/troubleshooting.md#"),
-        (
-            "docsURL=https://docs.example.com/0.1",
-            "https://docs.example.com/0.1/troubleshooting.md#",
-        ),
-        (
-            "metrics.prometheusRule.runbookUrlPrefix=https://docs.example.com/runbooks.html#",
-            "https://docs.example.com/runbooks.html#",
-        ),
-    ] {
+        ("docsURL=https://docs.example.com/0.1", "https://docs.example.com/0.1/troubleshooting.md#"),
+        ("metrics.prometheusRule.runbookUrlPrefix=https://docs.example.com/runbooks.html#", "https://docs.example.com/runbooks.html#"),
+    ];
+    for (values, prefix) in cases {
         let objects = template(&["metrics.prometheusRule.enabled=true", values]).await?;
         let rule = &objects["PrometheusRule nrr-system/nrr-controller-manager-alerts"];
         let alerts = rule["spec"]["groups"][0]["rules"].as_array();

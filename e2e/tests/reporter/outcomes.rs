@@ -153,14 +153,10 @@ async fn commands_are_run_and_killed_with_all_they_have_started_when_they_hang()
     let folder = world.cluster.folder();
     let pids = folder.join("exec-pids");
     let hanging = format!("sleep 120 & echo $! > {}; wait", pids.display());
+    #[rustfmt::skip]
     let cases = [
         ("well", "exit 0".to_owned(), OK, "succeeded"),
-        (
-            "unwell",
-            "echo no GPU on $1 >&2; exit 3".to_owned(),
-            NOT_READY,
-            "failed with exit code 3: no GPU on slot",
-        ),
+        ("unwell", "echo no GPU on $1 >&2; exit 3".to_owned(), NOT_READY, "failed with exit code 3: no GPU on slot"),
         ("hanging", hanging, NO_ANSWER, "did not answer within 1s"),
     ];
     for (name, text, expected, words) in cases {

@@ -32,22 +32,17 @@ async fn an_unchanged_condition_is_not_written_again() -> Result<()> {
         requests,
         [("get", "nodes/", 200), ("patch", "nodes/status", 200)]
     );
-    for (metric, expected) in [
+    #[rustfmt::skip]
+    let metrics = [
         (r#"condition_writes_total{result="success"}"#, 1.0),
         (r#"condition_writes_total{result="error"}"#, 0.0),
         (r#"checks_total{result="unhealthy"}"#, 0.0),
-        (
-            r#"condition_status{status="True",type="network.k8s.io/CalicoReady"}"#,
-            1.0,
-        ),
-        (
-            r#"condition_status{status="False",type="network.k8s.io/CalicoReady"}"#,
-            0.0,
-        ),
-    ] {
-        let value = reporter
-            .metric(&format!("node_readiness_reporter_{metric}"))
-            .await?;
+        (r#"condition_status{status="True",type="network.k8s.io/CalicoReady"}"#, 1.0),
+        (r#"condition_status{status="False",type="network.k8s.io/CalicoReady"}"#, 0.0),
+    ];
+    for (metric, expected) in metrics {
+        let value = format!("node_readiness_reporter_{metric}");
+        let value = reporter.metric(&value).await?;
         ensure!((value - expected).abs() < f64::EPSILON, "{metric}: {value}");
     }
     let skipped = reporter

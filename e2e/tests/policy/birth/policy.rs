@@ -37,12 +37,10 @@ async fn every_rule_puts_its_taint_on_beside_those_that_are_there() -> Result<()
         return Ok(());
     };
     let one = in_force("several-one", "several").create(&client).await?;
+    let taint = json!({"key": key("several-two"), "value": "pending", "effect": "NoExecute"});
     let two = in_force("several-two", "several")
         .bootstrap_only()
-        .spec(
-            "taint",
-            json!({"key": key("several-two"), "value": "pending", "effect": "NoExecute"}),
-        )
+        .spec("taint", taint)
         .create(&client)
         .await?;
     all_are_known(&client, "several").await?;
@@ -77,16 +75,12 @@ async fn every_rule_puts_its_taint_on_beside_those_that_are_there() -> Result<()
     assert_eq!(node.annotations()["example.com/own"], "stays");
     let owners = owners(&node);
     assert_eq!(owners.len(), 3, "{owners:?}");
-    for (rule, expected) in [
-        (
-            &one,
-            json!({"rule-name": "several-one", "taint-key": key("several-one"), "taint-effect": "NoSchedule", "joining": true}),
-        ),
-        (
-            &two,
-            json!({"rule-name": "several-two", "taint-key": key("several-two"), "taint-effect": "NoExecute"}),
-        ),
-    ] {
+    #[rustfmt::skip]
+    let records = [
+        (&one, json!({"rule-name": "several-one", "taint-key": key("several-one"), "taint-effect": "NoSchedule", "joining": true})),
+        (&two, json!({"rule-name": "several-two", "taint-key": key("several-two"), "taint-effect": "NoExecute"})),
+    ];
+    for (rule, expected) in records {
         let uid = rule.uid().context("a rule without a UID")?;
         assert!(owners.contains(&(uid, expected)), "{owners:?}");
     }
@@ -98,20 +92,15 @@ async fn a_taint_that_is_there_already_is_not_put_on_again() -> Result<()> {
     let Some(client) = client().await? else {
         return Ok(());
     };
-    let shared = json!({"key": key("shared"), "effect": "NoSchedule"});
-    for name in ["shared-one", "shared-two"] {
-        in_force(name, "shared")
-            .spec("taint", shared.clone())
-            .create(&client)
-            .await?;
+    for (name, effect) in [
+        ("shared-one", "NoSchedule"),
+        ("shared-two", "NoSchedule"),
+        ("shared-three", "NoExecute"),
+    ] {
+        let shared = json!({"key": key("shared"), "effect": effect});
+        let rule = in_force(name, "shared").spec("taint", shared);
+        rule.create(&client).await?;
     }
-    in_force("shared-three", "shared")
-        .spec(
-            "taint",
-            json!({"key": key("shared"), "effect": "NoExecute"}),
-        )
-        .create(&client)
-        .await?;
     all_are_known(&client, "shared").await?;
     let ours = |node: &Node| {
         let mut ours = taint_texts(node);
@@ -140,31 +129,25 @@ async fn rules_that_put_no_taint_on_nodes_and_nodes_that_have_completed_are_pass
     let Some(client) = client().await? else {
         return Ok(());
     };
-    in_force("over-dry", "over")
-        .dry_run()
-        .create(&client)
-        .await?;
-    in_force("over-suspended", "over")
-        .nodegate("suspend", json!(true))
-        .create(&client)
-        .await?;
-    in_force("over-removing", "over")
-        .nodegate("taintPolicy", json!("remove-only"))
-        .create(&client)
-        .await?;
-    rule("over-new", &key("over-new"))
-        .waits_for(CONDITION)
-        .selects("test", "over")
-        .create(&client)
-        .await?;
-    in_force("over-going", "over").create(&client).await?;
+    let over = |name: &str| in_force(name, "over");
+    for rule in [
+        over("over-dry").dry_run(),
+        over("over-suspended").nodegate("suspend", json!(true)),
+        over("over-removing").nodegate("taintPolicy", json!("remove-only")),
+        rule("over-new", &key("over-new"))
+            .waits_for(CONDITION)
+            .selects("test", "over"),
+        over("over-going"),
+    ] {
+        rule.create(&client).await?;
+    }
     delete_rule(&client, "over-going").await?;
     let rules: Api<DynamicObject> = fixtures::rules(&client);
     for (name, kind, status, reason) in [
         ("over-unaccepted", "Accepted", "False", "Circle"),
         ("over-braked", "Suspended", "True", "AllRulesSuspended"),
     ] {
-        in_force(name, "over").create(&client).await?;
+        over(name).create(&client).await?;
         let condition = json!({"type": kind, "status": status, "reason": reason, "message": "why",
             "lastTransitionTime": "2026-01-01T00:00:00Z"});
         let status = Patch::Merge(json!({"status": {"conditions": [condition]}}));
@@ -175,13 +158,11 @@ async fn rules_that_put_no_taint_on_nodes_and_nodes_that_have_completed_are_pass
     in_force("over-elsewhere", "elsewhere")
         .create(&client)
         .await?;
-    let bootstrap = in_force("over-bootstrap", "over").bootstrap_only();
+    let bootstrap = over("over-bootstrap").bootstrap_only();
     let bootstrap = bootstrap.create(&client).await?;
-    in_force("over-reboots", "over")
-        .bootstrap_only()
-        .nodegate("regateOn", json!(["Reboot"]))
-        .create(&client)
-        .await?;
+    let reboots = over("over-reboots").bootstrap_only();
+    let reboots = reboots.nodegate("regateOn", json!(["Reboot"]));
+    reboots.create(&client).await?;
     all_are_known(&client, "over").await?;
     let completed = |id: &str| format!("readiness.k8s.io/bootstrap-completed-{id}");
     let uid = bootstrap.uid().context("a rule without a UID")?;
@@ -263,9 +244,8 @@ async fn a_rule_that_cannot_be_used_keeps_no_node_from_joining() -> Result<()> {
     assert_eq!(held, ["lax-last"]);
 
     // Without its definition there are no rules, and nodes join.
-    cluster
-        .kubectl(&["delete", "crd", CRD, "--wait=false"])
-        .await?;
+    let delete = format!("delete crd {CRD} --wait=false");
+    cluster.types(&delete).await?;
     eventually("a node joins without rules", SOON, async || {
         let node = tried(&client, labelled("free", "free")).await?;
         Ok(keys(&node).is_empty())

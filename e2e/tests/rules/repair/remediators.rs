@@ -61,19 +61,18 @@ async fn a_late_node_is_unhealthy_to_other_controllers_for_as_long_as_it_is_held
     cluster.install_definitions(&CLUSTER_API).await?;
     cluster.apply(&text).await?;
     let _controller = Controller::start(&cluster, &["--enable-karpenter"]).await?;
-    let repair = |limit: Value| json!({"readinessTTL": "1m", "maxUnhealthy": limit});
-    for (name, rule) in [
-        ("reported", rule("reported", "None")),
-        ("replaced", rule("replaced", "DeleteNodeClaim")),
-        (
-            "without-a-claim",
-            rule("without-a-claim", "DeleteNodeClaim"),
-        ),
-        (
-            "held-back",
-            rule("held-back", "None").nodegate("repair", repair(json!(0))),
-        ),
-    ] {
+    let repaired = [
+        ("reported", "None"),
+        ("replaced", "DeleteNodeClaim"),
+        ("without-a-claim", "DeleteNodeClaim"),
+        ("held-back", "None"),
+    ];
+    for (name, action) in repaired {
+        let mut rule = rule(name, action);
+        if name == "held-back" {
+            let limited = json!({"readinessTTL": "1m", "maxUnhealthy": 0});
+            rule = rule.nodegate("repair", limited);
+        }
         let rule = rule.create(&client).await?;
         if name == "replaced" {
             claim(name, name).create(&client).await?;
