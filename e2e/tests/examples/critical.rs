@@ -29,13 +29,7 @@ fn gpu() -> NodeBuilder {
 async fn examples_cni() -> Result<()> {
     const TAINT: &str = "readiness.k8s.io/cni";
     let scene = Scene::of("cni", None).await?;
-    scene.join(node("worker")).await?;
-    scene.has_taint("worker", TAINT, true).await?;
-    scene.pod(PLUGIN, "worker").await?;
-    scene.is_unmet("worker", NETWORK_READY, "not Ready").await?;
-    scene.keeps_taint("worker", TAINT, true).await?;
-    scene.set_ready(PLUGIN, "worker", true).await?;
-    scene.has_taint("worker", TAINT, false).await?;
+    waits_for_the_plugin(&scene, TAINT, NETWORK_READY).await?;
 
     // An update of the plugin gates nothing.
     scene.set_ready(PLUGIN, "worker", false).await?;
@@ -56,6 +50,17 @@ async fn examples_cni() -> Result<()> {
     scene.has_taint("late", TAINT, false).await
 }
 
+/// A node joins, and waits for the plugin by this condition.
+async fn waits_for_the_plugin(scene: &Scene, taint: &str, condition: &str) -> Result<()> {
+    scene.join(node("worker")).await?;
+    scene.has_taint("worker", taint, true).await?;
+    scene.pod(PLUGIN, "worker").await?;
+    scene.is_unmet("worker", condition, "not Ready").await?;
+    scene.keeps_taint("worker", taint, true).await?;
+    scene.set_ready(PLUGIN, "worker", true).await?;
+    scene.has_taint("worker", taint, false).await
+}
+
 #[tokio::test]
 async fn examples_cni_by_name() -> Result<()> {
     const TAINT: &str = "readiness.k8s.io/cni-by-name";
@@ -65,13 +70,7 @@ async fn examples_cni_by_name() -> Result<()> {
     scene.join(node("dry")).await?;
     scene.keeps_taint("dry", TAINT, false).await?;
     scene.in_earnest("cni-by-name").await?;
-    scene.join(node("worker")).await?;
-    scene.has_taint("worker", TAINT, true).await?;
-    scene.pod(PLUGIN, "worker").await?;
-    scene.is_unmet("worker", READY, "not Ready").await?;
-    scene.keeps_taint("worker", TAINT, true).await?;
-    scene.set_ready(PLUGIN, "worker", true).await?;
-    scene.has_taint("worker", TAINT, false).await
+    waits_for_the_plugin(&scene, TAINT, READY).await
 }
 
 #[tokio::test]
@@ -109,12 +108,12 @@ async fn examples_gpu() -> Result<()> {
     scene.join(gpu()).await?;
     scene.join(node("other")).await?;
     scene.has_taint("gpu-1", TAINT, true).await?;
-    scene
-        .is_unmet("gpu-1", COMPONENTS, "no pod on this node")
-        .await?;
-    scene
-        .is_unmet("gpu-1", RESOURCE, "this node has no nvidia.com/gpu")
-        .await?;
+    for (condition, words) in [
+        (COMPONENTS, "no pod on this node"),
+        (RESOURCE, "this node has no nvidia.com/gpu"),
+    ] {
+        scene.is_unmet("gpu-1", condition, words).await?;
+    }
     scene.turn_ready("gpu-1").await?;
     for daemon_set in ["example-gpu-driver", "example-device-plugin"] {
         scene.keeps_taint("gpu-1", TAINT, true).await?;
@@ -335,13 +334,7 @@ async fn examples_room_first() -> Result<()> {
 #[tokio::test]
 async fn examples_all_daemon_sets() -> Result<()> {
     const TAINT: &str = "readiness.k8s.io/all-daemon-sets";
-    const ALL: &str = "daemonsets.nodegate.dev/all";
     let scene = Scene::of("all-daemon-sets", None).await?;
     scene.apply("cni/daemon-set.yaml").await?;
-    scene.join(node("worker")).await?;
-    scene.has_taint("worker", TAINT, true).await?;
-    scene.pod(PLUGIN, "worker").await?;
-    scene.is_unmet("worker", ALL, "not Ready").await?;
-    scene.set_ready(PLUGIN, "worker", true).await?;
-    scene.has_taint("worker", TAINT, false).await
+    waits_for_the_plugin(&scene, TAINT, "daemonsets.nodegate.dev/all").await
 }
