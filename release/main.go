@@ -1,12 +1,10 @@
-// Makes what a release consists of, without a container engine: archives, and images for several architectures in an OCI
-// layout, which `push` then takes to a registry. What is made depends on its input and SOURCE_DATE_EPOCH alone: the same
-// again is the same, bit for bit.
+// Makes the images of a release without a container engine: for several architectures in an OCI layout, which `push` then takes to
+// a registry. What is made depends on its input and SOURCE_DATE_EPOCH alone: the same again is the same, bit for bit.
 package main
 
 import (
 	"archive/tar"
 	"bytes"
-	"compress/gzip"
 	"encoding/pem"
 	"errors"
 	"flag"
@@ -31,8 +29,6 @@ import (
 )
 
 const usage = `usage:
-  release archive --out FILE.tar.gz NAME=PATH...
-        A compressed archive of these files.
   release image --out FOLDER --version V [--revision R] [--source URL] ARCH=FOLDER...
         An OCI layout with an image for each architecture (amd64, arm64), of the binaries in a folder. Prints its digest.
   release push [--plain-http] FOLDER REPOSITORY:TAG
@@ -53,8 +49,6 @@ func main() {
 func run(arguments []string) error {
 	if len(arguments) > 0 {
 		switch arguments[0] {
-		case "archive":
-			return archive(arguments[1:])
 		case "image":
 			return images(arguments[1:])
 		case "push":
@@ -66,58 +60,13 @@ func run(arguments []string) error {
 	return errors.New(usage)
 }
 
-// file is one entry of an archive or layer.
+// file is one entry of a layer.
 type file struct {
 	name    string
 	mode    int64
 	content []byte
 	// link is what the entry is a link to, if it is one.
 	link string
-}
-
-func archive(arguments []string) error {
-	flags := flag.NewFlagSet("archive", flag.ContinueOnError)
-	out := flags.String("out", "", "the archive")
-	if err := flags.Parse(arguments); err != nil {
-		return err
-	}
-	var files []file
-	for _, argument := range flags.Args() {
-		name, from, found := strings.Cut(argument, "=")
-		if !found {
-			return fmt.Errorf("%q is not NAME=PATH", argument)
-		}
-		content, err := os.ReadFile(from)
-		if err != nil {
-			return err
-		}
-		info, err := os.Stat(from)
-		if err != nil {
-			return err
-		}
-		mode := int64(0o644)
-		if info.Mode()&0o100 != 0 {
-			mode = 0o755
-		}
-		files = append(files, file{name: name, mode: mode, content: content})
-	}
-	packed, err := packed(files)
-	if err != nil {
-		return err
-	}
-	var compressed bytes.Buffer
-	// The header has neither a name nor a time.
-	writer, err := gzip.NewWriterLevel(&compressed, gzip.BestCompression)
-	if err != nil {
-		return err
-	}
-	if _, err := writer.Write(packed); err != nil {
-		return err
-	}
-	if err := writer.Close(); err != nil {
-		return err
-	}
-	return os.WriteFile(*out, compressed.Bytes(), 0o644)
 }
 
 // packed is the tar archive of these files, and of the folders that they are in.
