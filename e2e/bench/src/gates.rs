@@ -147,8 +147,6 @@ impl Bench<'_> {
     pub(crate) async fn idle(&self) -> Result<Seen> {
         sleep(self.plan.idle).await;
         Ok(Seen {
-            changes: 0,
-            latencies: Vec::new(),
             wall: self.plan.idle,
             faults: self.faults(Gate::Agent, |_| false).await?,
             ..Seen::default()
@@ -197,8 +195,6 @@ impl Bench<'_> {
         let wall = started.elapsed();
         self.rest().await?;
         Ok(Seen {
-            changes: 0,
-            latencies: Vec::new(),
             wall,
             faults: self.faults(Gate::Agent, |_| true).await?,
             ..Seen::default()

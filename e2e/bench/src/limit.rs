@@ -9,13 +9,12 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
-use kube::Client;
 use tokio::time::Instant;
 
 use crate::load::{self, AT_ONCE};
 use crate::plan::Phase;
 use crate::results::Limit;
-use crate::view::View;
+use crate::run::Bench;
 use crate::world::{Gate, Member};
 
 /// The tried numbers of concurrent writes.
@@ -27,24 +26,15 @@ const SAMPLE: usize = 1000;
 /// How long the watch may take to show all writes.
 const PATIENCE: Duration = Duration::from_secs(300);
 
-/// The clients that write, and the watches that show the result.
-pub(crate) struct Limiter<'a> {
-    /// Writes conditions.
-    pub reporter: &'a Client,
-    /// Writes taints, with the controller's account.
-    pub controller: &'a Client,
-    /// Shows the result.
-    pub view: &'a View,
-}
-
-impl Limiter<'_> {
-    /// Finds the fastest number of concurrent writes.
-    pub(crate) async fn find(&self, nodes: &[Member]) -> Result<usize> {
+impl Bench<'_> {
+    /// Finds the client's fastest number of concurrent writes.
+    pub(crate) async fn fastest(&self) -> Result<usize> {
+        let nodes = &self.world.members;
         let sample = &nodes[..nodes.len().min(SAMPLE)];
         let mut best = (AT_ONCE, Duration::MAX);
         for at_once in TRIED {
-            let took = self.taint(sample, true, at_once).await?
-                + self.taint(sample, false, at_once).await?;
+            let took = self.taint_by_client(sample, true, at_once).await?
+                + self.taint_by_client(sample, false, at_once).await?;
             if took < best.1 {
                 best = (at_once, took);
             }
@@ -52,18 +42,15 @@ impl Limiter<'_> {
         Ok(best.0)
     }
 
-    /// Measures the limits of the phases over all nodes, with this many concurrent writes. The nodes end up as they were.
-    pub(crate) async fn measure(
-        &self,
-        nodes: &[Member],
-        at_once: usize,
-    ) -> Result<BTreeMap<Phase, Limit>> {
-        let gate = self.taint(nodes, true, at_once).await?;
-        let delete = self.taint(nodes, false, at_once).await?;
-        self.taint(nodes, true, at_once).await?;
-        let release = self.release(nodes, at_once).await?;
+    /// Measures the limits of the phases over all nodes, which end up as they were.
+    pub(crate) async fn limits(&self) -> Result<BTreeMap<Phase, Limit>> {
+        let (nodes, at_once) = (&self.world.members, self.at_once);
+        let gate = self.taint_by_client(nodes, true, at_once).await?;
+        let delete = self.taint_by_client(nodes, false, at_once).await?;
+        self.taint_by_client(nodes, true, at_once).await?;
+        let release = self.release_by_client().await?;
         load::each(AT_ONCE, nodes, async |node| {
-            load::set_agent(self.reporter, &node.name, false).await
+            load::set_agent(&self.client, &node.name, false).await
         })
         .await?;
         let limits = [
@@ -79,10 +66,15 @@ impl Limiter<'_> {
     }
 
     /// Adds the taint to these nodes or removes it, and returns the duration.
-    async fn taint(&self, nodes: &[Member], tainted: bool, at_once: usize) -> Result<Duration> {
+    async fn taint_by_client(
+        &self,
+        nodes: &[Member],
+        tainted: bool,
+        at_once: usize,
+    ) -> Result<Duration> {
         let started = Instant::now();
         load::each(at_once, nodes, async |node| {
-            load::set_limit_taint(self.controller, node, tainted).await
+            load::set_limit_taint(&self.controller, node, tainted).await
         })
         .await?;
         let expected = if tainted { nodes.len() } else { 0 };
@@ -90,12 +82,12 @@ impl Limiter<'_> {
         Ok(started.elapsed())
     }
 
-    /// Sets these nodes' conditions to `True`, removes each one's taint right after, and returns the duration.
-    async fn release(&self, nodes: &[Member], at_once: usize) -> Result<Duration> {
+    /// Sets all nodes' conditions to `True`, removes each one's taint right after, and returns the duration.
+    async fn release_by_client(&self) -> Result<Duration> {
         let started = Instant::now();
-        load::each(at_once, nodes, async |node| {
-            load::set_agent(self.reporter, &node.name, true).await?;
-            load::set_limit_taint(self.controller, node, false).await
+        load::each(self.at_once, &self.world.members, async |node| {
+            load::set_agent(&self.client, &node.name, true).await?;
+            load::set_limit_taint(&self.controller, node, false).await
         })
         .await?;
         self.all_seen(0).await?;

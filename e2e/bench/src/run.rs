@@ -4,12 +4,9 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use k8s_openapi::api::core::v1::Node;
-use kube::api::ListParams;
-use kube::{Api, Client, ResourceExt};
+use kube::{Client, ResourceExt};
 use tokio::time::{Instant, sleep};
 
-use crate::limit::Limiter;
 use crate::load::{self, AT_ONCE};
 use crate::measure::Latencies;
 use crate::plan::{Phase, Plan};
@@ -128,7 +125,7 @@ pub async fn run(plan: &Plan, recipe: &Recipe, nodes: usize, tell: impl Fn(&str)
     let mut bench = Bench {
         plan,
         controller: cluster.client_for(&account.await?).await?,
-        api_server: api_server(&cluster)?,
+        api_server: cluster.pids()["kube-apiserver"],
         generation: 1,
         client,
         view,
@@ -140,7 +137,7 @@ pub async fn run(plan: &Plan, recipe: &Recipe, nodes: usize, tell: impl Fn(&str)
         starts: 0,
         cluster,
     };
-    bench.at_once = bench.limiter().find(&bench.world.members).await?;
+    bench.at_once = bench.fastest().await?;
     tell(&format!(
         "limit: the client is fastest with {} writes at a time",
         bench.at_once
@@ -171,8 +168,7 @@ impl Bench<'_> {
             if let Some(subject) = self.subject.take() {
                 subject.stop().await?;
             }
-            let limiter = self.limiter();
-            let mut limits = limiter.measure(&self.world.members, self.at_once).await?;
+            let mut limits = self.limits().await?;
             if limited.contains(&Phase::Rollout) {
                 limits.insert(Phase::Rollout, self.rollout_by_client().await?);
             }
@@ -196,14 +192,6 @@ impl Bench<'_> {
         }
         outcomes.sort_by_key(|outcome| outcome.phase);
         Ok(outcomes)
-    }
-
-    fn limiter(&self) -> Limiter<'_> {
-        Limiter {
-            reporter: &self.client,
-            controller: &self.controller,
-            view: &self.view,
-        }
     }
 
     /// Measures one phase, and its cost until the controller is quiet again.
@@ -374,9 +362,7 @@ impl Bench<'_> {
         gate: Gate,
         should_have: impl Fn(&str) -> bool,
     ) -> Result<Vec<String>> {
-        let nodes = Api::<Node>::all(self.client.clone());
-        let nodes = nodes.list(&ListParams::default()).await;
-        let nodes = nodes.context("listing the nodes")?.items;
+        let nodes = state::nodes(&self.client).await?;
         let wrong: Vec<String> = nodes
             .iter()
             .filter(|node| {
@@ -394,13 +380,6 @@ impl Bench<'_> {
             )],
         })
     }
-}
-
-/// The process ID of the API server.
-fn api_server(cluster: &Cluster) -> Result<u32> {
-    let pids = cluster.pids();
-    let pid = pids.get("kube-apiserver");
-    pid.copied().context("the cluster has no API server")
 }
 
 /// The outcome with the median ratio to its limit; of an even number, the better of the middle two.
