@@ -1,6 +1,7 @@
 //! The policy restricts Nodegate's own service account to its own taints, annotations and conditions.
 
 use anyhow::{Context, Result, ensure};
+use nodegate_tests::reporter::CONDITION;
 use nodegate_tests::rules::delete;
 use serde_json::{Value, json};
 use testkit::nodegate::changes::{set_node_condition, set_pod_ready};
@@ -8,7 +9,7 @@ use testkit::nodegate::fixtures::{CRITICAL, node, pod, rule};
 use testkit::nodegate::state::{has_taint, node as read_node, node_condition};
 use testkit::nodegate::{Cluster, Controller, eventually, eventually_eq};
 
-use crate::reporter::{CONDITION, report};
+use crate::reporter::report;
 use crate::{
     SOON, cluster, condition, crowd, in_force, is_refused, nodegate, patch_node, patch_status,
     removal,

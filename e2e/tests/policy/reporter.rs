@@ -1,15 +1,15 @@
 //! The policy restricts reporters to their own node and their own conditions, and nobody else.
 
-use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
 use k8s_openapi::api::core::v1::{Node, NodeCondition};
 use kube::api::PostParams;
 use kube::{Api, Client};
+use nodegate_tests::reporter::{self, CONDITION, SERVICE_ACCOUNT, token_on};
 use serde_json::{Value, json};
 use testkit::nodegate::changes::set_node_condition;
-use testkit::nodegate::fixtures::{node, pod};
+use testkit::nodegate::fixtures::node;
 use testkit::nodegate::install::NAMESPACE;
 use testkit::nodegate::state::node_condition;
 use testkit::nodegate::{Cluster, Reporter, eventually};
@@ -18,11 +18,7 @@ use crate::{
     SOON, cluster, condition, crowd, in_force, is_refused, patch_node, patch_status, removal,
 };
 
-/// The example's condition.
-pub(crate) const CONDITION: &str = "network.k8s.io/CalicoReady";
 const FOREIGN: &str = "example.com/Foreign";
-/// The example's namespace and service account.
-const REPORTER: (&str, &str) = ("kube-system", "cni-reporter");
 
 #[tokio::test]
 async fn a_reporter_reports_under_the_policy() -> Result<()> {
@@ -57,9 +53,9 @@ async fn a_reporter_may_write_nothing_but_its_condition_on_its_own_node() -> Res
             .await?;
     }
     crowd(&client, "own").await?;
-    let pod = reporter_on(cluster, &client, "own").await?;
+    let pod = token_on(cluster, &client, "own").await?;
     let unbound = cluster
-        .kubeconfig_for_service_account(REPORTER.0, REPORTER.1)
+        .kubeconfig_for_service_account(reporter::NAMESPACE, SERVICE_ACCOUNT)
         .await?;
     let pod = cluster.client_for(&pod).await?;
     let unbound = cluster.client_for(&unbound).await?;
@@ -102,7 +98,7 @@ async fn a_reporter_that_puts_the_status_back_is_held_to_the_same() -> Result<()
         .create(&client)
         .await?;
     crowd(&client, "updated").await?;
-    let pod = reporter_on(cluster, &client, "updated").await?;
+    let pod = token_on(cluster, &client, "updated").await?;
     let pod = cluster.client_for(&pod).await?;
     in_force(&pod, "updated", &condition(FOREIGN, "False")).await?;
     grant(cluster, "update", "nodes/status").await?;
@@ -138,7 +134,7 @@ async fn a_reporter_that_puts_the_status_back_is_held_to_the_same() -> Result<()
 /// Grants the example's account one more permission.
 async fn grant(cluster: &Cluster, verb: &str, resource: &str) -> Result<()> {
     let name = format!("{verb}-{}", resource.replace('/', "-"));
-    let account = format!("--serviceaccount={}:{}", REPORTER.0, REPORTER.1);
+    let account = format!("--serviceaccount={}:{SERVICE_ACCOUNT}", reporter::NAMESPACE);
     let (verb, resource) = (format!("--verb={verb}"), format!("--resource={resource}"));
     let role = format!("--clusterrole={name}");
     for command in [
@@ -198,24 +194,11 @@ pub(crate) async fn report(
     endpoint: &str,
     condition_type: &str,
 ) -> Result<Reporter> {
-    let token = reporter_on(cluster, client, node).await?;
+    let token = token_on(cluster, client, node).await?;
     let variables = [
         ("NODE_NAME", node),
         ("CHECK_ENDPOINT", endpoint),
         ("CONDITION_TYPE", condition_type),
     ];
     Reporter::start(cluster, &token, &variables)
-}
-
-/// The token of a reporter's pod on the node.
-async fn reporter_on(cluster: &Cluster, client: &Client, node: &str) -> Result<PathBuf> {
-    let name = format!("cni-reporter-{node}");
-    pod(&format!("{}/{name}", REPORTER.0))
-        .service_account(REPORTER.1)
-        .on(node)
-        .create(client)
-        .await?;
-    cluster
-        .kubeconfig_for_pod(REPORTER.0, REPORTER.1, &name)
-        .await
 }

@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use k8s_openapi::api::core::v1::NodeCondition;
 use kube::Client;
+use nodegate_tests::reporter::{CONDITION, token_on};
 use nodegate_tests::versions::is_since;
 use nodegate_tests::{SOON, has_words};
 use serde_json::Value;
@@ -21,14 +22,11 @@ use testkit::nodegate::state::node_condition;
 use testkit::nodegate::{Cluster, Options, Reporter, SharedCluster, eventually_eq};
 use tokio::sync::OnceCell;
 
-const CONDITION: &str = "network.k8s.io/CalicoReady";
 /// The condition's status and reason for each kind of result.
 const OK: (&str, &str) = ("True", "EndpointOK");
 const NOT_READY: (&str, &str) = ("False", "EndpointNotReady");
 const NO_ANSWER: (&str, &str) = ("False", "EndpointConnectionError");
 const BROKEN: (&str, &str) = ("False", "HealthCheckFailed");
-const NAMESPACE: &str = "kube-system";
-const SERVICE_ACCOUNT: &str = "cni-reporter";
 
 static CLUSTER: SharedCluster = SharedCluster::new(Options::api_only().audited());
 static INSTALLED: OnceCell<()> = OnceCell::const_new();
@@ -180,17 +178,4 @@ async fn install(cluster: &Cluster) -> Result<()> {
         cluster.apply_strictly(&folder).await?;
     }
     Ok(())
-}
-
-/// A kubeconfig with the token of the example's pod on a node.
-async fn token_on(cluster: &Cluster, client: &Client, node: &str) -> Result<PathBuf> {
-    let name = format!("cni-reporter-{node}");
-    pod(&format!("{NAMESPACE}/{name}"))
-        .service_account(SERVICE_ACCOUNT)
-        .on(node)
-        .create(client)
-        .await?;
-    cluster
-        .kubeconfig_for_pod(NAMESPACE, SERVICE_ACCOUNT, &name)
-        .await
 }

@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
+use nodegate_tests::reporter::{NAMESPACE, SERVICE_ACCOUNT, token_on};
 use testkit::nodegate::{Reporter, eventually, never};
 
 use crate::endpoints::{Answer, Server, script, status};
-use crate::{NAMESPACE, NOT_READY, OK, SERVICE_ACCOUNT, SOON, World, token_on};
+use crate::{NOT_READY, OK, SOON, World};
 
 /// The limit of a reporter's own memory, in KiB: less than the output of the command below. The program's pages do not count,
 /// as a debug build has far more of them than a release.

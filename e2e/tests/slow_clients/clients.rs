@@ -152,35 +152,30 @@ impl Target {
 
     /// Sends a whole request from an address; returns the status of the answer.
     pub(crate) async fn post(&self, from: IpAddr, body: &[u8]) -> Result<String> {
-        let mut stream = self.connect_tls(from).await?;
-        let (path, length) = (self.path, body.len());
-        let head = format!(
-            "POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n"
-        );
-        stream.write_all(head.as_bytes()).await?;
-        stream.write_all(body).await?;
-        stream.flush().await?;
-        status(stream).await
+        let header = format!("Content-Length: {}", body.len());
+        self.send(from, "POST", &header, body).await
     }
 
     /// Requests the path with a token, from an address; returns the status of the answer.
     pub(crate) async fn ask(&self, from: IpAddr, token: &str) -> Result<String> {
+        let header = format!("Authorization: Bearer {token}");
+        self.send(from, "GET", &header, b"").await
+    }
+
+    async fn send(&self, from: IpAddr, verb: &str, header: &str, body: &[u8]) -> Result<String> {
         let mut stream = self.connect_tls(from).await?;
         let path = self.path;
         let head = format!(
-            "GET {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\nConnection: close\r\n\r\n"
+            "{verb} {path} HTTP/1.1\r\nHost: localhost\r\n{header}\r\nConnection: close\r\n\r\n"
         );
         stream.write_all(head.as_bytes()).await?;
+        stream.write_all(body).await?;
         stream.flush().await?;
-        status(stream).await
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await?;
+        let status = answer.split_whitespace().nth(1);
+        Ok(status.context("no status")?.to_owned())
     }
-}
-
-async fn status(mut stream: TlsStream<TcpStream>) -> Result<String> {
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).await?;
-    let status = answer.split_whitespace().nth(1);
-    Ok(status.context("no status")?.to_owned())
 }
 
 impl Crowd {

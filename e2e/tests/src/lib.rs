@@ -6,6 +6,7 @@
 //! kubelet   requests with a kubelet's identity
 //! network   the rule and the nodes of most tests
 //! pages     this repository's pages and their fenced blocks
+//! reporter  the reporter of an example
 //! rules     their keys and their brake, and waits for them
 //! server    an HTTP server whose answer a test controls
 //! versions  Kubernetes features by version
@@ -26,6 +27,7 @@ pub mod gates;
 pub mod kubelet;
 pub mod network;
 pub mod pages;
+pub mod reporter;
 pub mod rules;
 pub mod server;
 pub mod versions;
