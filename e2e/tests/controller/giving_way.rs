@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, ensure};
 use nodegate_tests::PROMPTLY;
 use nodegate_tests::network::{CONDITION, TAINT, name};
-use testkit::nodegate::fixtures::{node, rule};
+use nodegate_tests::rules::create_rule;
+use testkit::nodegate::fixtures::node;
 use testkit::nodegate::install::manifests;
 use testkit::nodegate::state::{count_taints, nodes};
 use testkit::nodegate::{Cluster, Controller, Options, eventually, never};
@@ -26,10 +27,7 @@ async fn no_more_requests_are_made_a_second_than_the_flags_say() -> Result<()> {
         writes.retain(|write| write.resource != "leases");
         writes.len()
     };
-    rule("network", TAINT)
-        .waits_for(CONDITION)
-        .create(&client)
-        .await?;
+    create_rule(&client, "network", TAINT, CONDITION).await?;
     // A new leader first proves that its view is current, which takes seconds.
     eventually("the first node is gated", PROMPTLY, async || {
         Ok(cluster

@@ -9,12 +9,12 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use nodegate_tests::gates::{eventually_gated, eventually_released};
 use nodegate_tests::network::{CONDITION, TAINT, gates_and_releases};
-use nodegate_tests::rules::eventually_gone;
+use nodegate_tests::rules::{create_rule, eventually_gone, key};
 use nodegate_tests::{SOON, has_words};
 use serde_json::{Value, json};
 use testkit::nodegate::changes::delete_rule;
 use testkit::nodegate::controller::binary;
-use testkit::nodegate::fixtures::{node, rule};
+use testkit::nodegate::fixtures::node;
 use testkit::nodegate::install::{CONTROLLER, CRD};
 use testkit::nodegate::state::{has_taint, rule_status};
 use testkit::nodegate::{Cluster, Controller, Options, eventually, eventually_eq, never, ports};
@@ -29,10 +29,7 @@ async fn a_crd_may_go_and_come_back_and_without_one_it_says_what_to_install() ->
     let client = cluster.client().await?;
     let mut controller = Controller::start(&cluster, &[]).await?;
     node("held").create(&client).await?;
-    rule("network", TAINT)
-        .waits_for(CONDITION)
-        .create(&client)
-        .await?;
+    create_rule(&client, "network", TAINT, CONDITION).await?;
     eventually_gated(&client, "held", TAINT).await?;
     cluster.idles();
     let delete = format!("delete crd {CRD}");
@@ -75,10 +72,7 @@ async fn without_a_permission_it_says_which_and_each_failure_is_in_the_rules_sta
     for name in ["a", "b"] {
         node(name).create(&client).await?;
     }
-    rule("network", TAINT)
-        .waits_for(CONDITION)
-        .create(&client)
-        .await?;
+    create_rule(&client, "network", TAINT, CONDITION).await?;
     let status = async || {
         let status = rule_status(&client, "network").await?;
         let failed = status["failedNodes"].as_array();
@@ -153,10 +147,8 @@ async fn the_node_readiness_controllers_role_suffices_for_conditions_that_someth
     ensure!(!controller.log().contains("WARN"), "{}", controller.log());
 
     // A rule that needs more says what, and keeps no other from working.
-    rule("components", "readiness.k8s.io/components")
-        .waits_for("node.gardener.cloud/CriticalComponentsReady")
-        .create(&client)
-        .await?;
+    let components = "node.gardener.cloud/CriticalComponentsReady";
+    create_rule(&client, "components", &key("components"), components).await?;
     for kind in ["pods", "daemonsets.apps", "csinodes.storage.k8s.io"] {
         let missing = format!("no permission to list and watch {kind}");
         controller.says(&missing, SOON).await?;
@@ -262,10 +254,7 @@ async fn no_token_gets_into_the_log() -> Result<()> {
     gates_and_releases(&client, "logged-again").await?;
     set_verbs(&cluster, "nodes", &["get", "list", "watch"]).await?;
     node("refused").create(&client).await?;
-    rule("refused", "readiness.k8s.io/refused")
-        .waits_for(CONDITION)
-        .create(&client)
-        .await?;
+    create_rule(&client, "refused", "readiness.k8s.io/refused", CONDITION).await?;
     controller.says("cannot patch resource", SOON).await?;
 
     let log = controller.log();

@@ -7,8 +7,8 @@ use anyhow::{Result, ensure};
 use kube::Client;
 use nodegate_tests::SOON;
 use nodegate_tests::network::{CONDITION, TAINT, create_node, network_rule};
+use nodegate_tests::rules::{create_rule, key};
 use testkit::nodegate::changes::set_node_condition;
-use testkit::nodegate::fixtures::rule;
 use testkit::nodegate::relay::{Asked, Fate, Kind, RULES, Relay};
 use testkit::nodegate::state::has_taint;
 use testkit::nodegate::{Cluster, Controller, Options, eventually, eventually_eq};
@@ -38,10 +38,8 @@ impl Scene {
         cluster.install().await?;
         create_node(&client, "node", "False").await?;
         network_rule("network").create(&client).await?;
-        rule("components", "readiness.k8s.io/components")
-            .waits_for("node.gardener.cloud/CriticalComponentsReady")
-            .create(&client)
-            .await?;
+        let components = "node.gardener.cloud/CriticalComponentsReady";
+        create_rule(&client, "components", &key("components"), components).await?;
         let relay = Relay::start(&cluster).await?;
         cluster.idles();
         Ok(Self {

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use kube::{Client, ResourceExt};
-use nodegate_tests::network::{CONDITION, TAINT};
-use nodegate_tests::rules::{delete, eventually_gone, eventually_says};
+use nodegate_tests::network::{CONDITION, TAINT, create_node};
+use nodegate_tests::rules::{delete, eventually_gone, eventually_says, key};
 use nodegate_tests::{SOON, fixture};
 use serde_json::{Value, json};
 use testkit::nodegate::changes::{delete_rule, patch_rule, set_node_condition};
@@ -20,23 +20,17 @@ async fn rules_work_under_the_upstream_projects_definition() -> Result<()> {
     let cluster = cluster_with_crd("upstream-crd.yaml").await?;
     let client = cluster.client().await?;
     node("held").create(&client).await?;
-    node("released")
-        .condition(CONDITION, "True")
-        .create(&client)
-        .await?;
+    create_node(&client, "released", "True").await?;
     let controller = Controller::start(&cluster, &[]).await?;
 
-    network_rule("continuous").create(&client).await?;
-    rule("bootstrap", "readiness.k8s.io/bootstrap")
-        .waits_for(CONDITION)
-        .bootstrap_only()
-        .create(&client)
-        .await?;
-    rule("dry", "readiness.k8s.io/dry")
-        .waits_for(CONDITION)
-        .dry_run()
-        .create(&client)
-        .await?;
+    let waits = |name: &str| rule(name, &key(name)).waits_for(CONDITION);
+    for rule in [
+        network_rule("continuous"),
+        waits("bootstrap").bootstrap_only(),
+        waits("dry").dry_run(),
+    ] {
+        rule.create(&client).await?;
+    }
     has(&client, "held", [true, true]).await?;
     has(&client, "released", [false, false]).await?;
     let found = async |rule: &str| {
@@ -61,26 +55,20 @@ async fn rules_work_under_the_upstream_projects_definition() -> Result<()> {
     for rule in ["continuous", "bootstrap"] {
         eventually_eq(rule, SOON, expected.clone(), async || found(rule).await).await?;
     }
-    eventually_eq(
-        "the dry run counts",
-        SOON,
-        json!([2, 1, 0, 1]),
-        async || {
-            let results = rule_status(&client, "dry").await?["dryRunResults"].take();
-            Ok(json!([
-                results["affectedNodes"],
-                results["taintsToAdd"],
-                results["taintsToRemove"],
-                results["riskyOperations"],
-            ]))
-        },
-    )
+    let counts = json!([2, 1, 0, 1]);
+    eventually_eq("the dry run counts", SOON, counts, async || {
+        let results = rule_status(&client, "dry").await?["dryRunResults"].take();
+        let counts = [
+            "affectedNodes",
+            "taintsToAdd",
+            "taintsToRemove",
+            "riskyOperations",
+        ];
+        Ok(counts.map(|count| results[count].clone()).into())
+    })
     .await?;
     let status = rule_status(&client, "continuous").await?;
-    ensure!(
-        status["nodegate"].is_null(),
-        "not the upstream definition: {status}"
-    );
+    assert_eq!(status["nodegate"], Value::Null, "{status}");
 
     let names = ["continuous", "bootstrap", "dry"];
     unchanged(&client, &names, Duration::from_secs(5)).await?;
@@ -106,10 +94,7 @@ async fn rules_that_cannot_be_used_are_turned_down_and_others_go_on() -> Result<
     let cluster = cluster_with_crd("permissive-crd.yaml").await?;
     let client = cluster.client().await?;
     node("held").create(&client).await?;
-    node("released")
-        .condition(CONDITION, "True")
-        .create(&client)
-        .await?;
+    create_node(&client, "released", "True").await?;
     let bad = bad_rules();
     // Some exist when the controller starts, others come later.
     let (early, late) = bad.split_at(3);
@@ -134,11 +119,9 @@ async fn rules_that_cannot_be_used_are_turned_down_and_others_go_on() -> Result<
     let names: Vec<&str> = bad.iter().map(|(_, name, _)| *name).collect();
     unchanged(&client, &names, Duration::from_secs(3)).await?;
     for name in ["held", "released"] {
-        ensure!(
-            !has_taint(&client, name, "readiness.k8s.io/bad").await?,
-            "{name}"
-        );
-        ensure!(!has_taint(&client, name, "example.com/x").await?, "{name}");
+        for key in ["readiness.k8s.io/bad", "example.com/x"] {
+            ensure!(!has_taint(&client, name, key).await?, "{name}: {key}");
+        }
     }
 
     // Other rules continue.
@@ -148,24 +131,19 @@ async fn rules_that_cannot_be_used_are_turned_down_and_others_go_on() -> Result<
     has(&client, "held", [true, false]).await?;
 
     // A working rule becomes invalid: it keeps its taints until it is fixed or deleted.
-    patch_rule(&client, "good", &json!({"spec": {"conditions": "no"}})).await?;
+    let patch = async |conditions: Value| {
+        let patch = json!({"spec": {"conditions": conditions}});
+        patch_rule(&client, "good", &patch).await
+    };
+    patch(json!("no")).await?;
     eventually_says(&client, "good", "Accepted", "False").await?;
     ensure!(has_taint(&client, "held", TAINT).await?);
-    let conditions = json!([{"type": CONDITION, "requiredStatus": "True"}]);
-    patch_rule(
-        &client,
-        "good",
-        &json!({"spec": {"conditions": conditions}}),
-    )
-    .await?;
+    patch(json!([{"type": CONDITION, "requiredStatus": "True"}])).await?;
     eventually_says(&client, "good", "Accepted", "True").await?;
-    patch_rule(&client, "good", &json!({"spec": {"conditions": "no"}})).await?;
+    patch(json!("no")).await?;
 
-    for name in names
-        .iter()
-        .filter(|name| **name != "kept")
-        .chain(&["good"])
-    {
+    let bad = names.into_iter().filter(|name| *name != "kept");
+    for name in bad.chain(["good"]) {
         delete(&client, name).await?;
     }
     has(&client, "held", [false, false]).await?;
@@ -195,18 +173,14 @@ fn bad_rules() -> Vec<(RuleBuilder, &'static str, &'static str)> {
     let foreign = json!({"key": "example.com/x", "effect": "NoSchedule"});
     let operator = json!({"matchExpressions": [{"key": "a", "operator": "Near", "values": ["b"]}]});
     let unreadable = "spec cannot be read: conditions: invalid type";
+    let prefix = "must start with 'readiness.k8s.io/'";
     let (kept, name, words) = bad("kept", "conditions", json!({}), "spec cannot be read");
     vec![
         bad("number", "conditions", json!(1), unreadable),
         bad("mode", "enforcementMode", json!("sometimes"), "sometimes"),
         bad("empty", "nodeSelector", json!({}), "must not be empty"),
         bad("operator", "nodeSelector", operator, "Near"),
-        bad(
-            "foreign",
-            "taint",
-            foreign,
-            "must start with 'readiness.k8s.io/'",
-        ),
+        bad("foreign", "taint", foreign, prefix),
         bad("any", "conditionPolicy", json!("anyOf"), "anyOf"),
         (kept.finalizer("example.com/kept"), name, words),
     ]
@@ -224,10 +198,8 @@ async fn cluster_with_crd(crd: &str) -> Result<Cluster> {
 async fn has(client: &Client, name: &str, expected: [bool; 2]) -> Result<()> {
     eventually_eq(name, SOON, expected, async || {
         let continuous = has_taint(client, name, TAINT).await?;
-        Ok([
-            continuous,
-            has_taint(client, name, "readiness.k8s.io/bootstrap").await?,
-        ])
+        let bootstrap = has_taint(client, name, &key("bootstrap")).await?;
+        Ok([continuous, bootstrap])
     })
     .await
 }

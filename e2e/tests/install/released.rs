@@ -1,8 +1,9 @@
 //! Real `helm install`, `upgrade` and `uninstall`.
 
 use anyhow::{Context, Result, bail};
+use nodegate_tests::rules::create_rule;
 use nodegate_tests::{fixture, has_words};
-use testkit::nodegate::fixtures::{rule, rules};
+use testkit::nodegate::fixtures::rules;
 use testkit::nodegate::install::{NAMESPACE, chart, config};
 use testkit::nodegate::{Cluster, Options, deployment, eventually};
 
@@ -162,10 +163,13 @@ async fn a_release_takes_over_what_kubectl_applied() -> Result<()> {
     }
     cluster.until_established(CRD).await?;
     let client = cluster.client().await?;
-    rule("tried", "readiness.k8s.io/tried")
-        .waits_for("example.com/Tried")
-        .create(&client)
-        .await?;
+    create_rule(
+        &client,
+        "tried",
+        "readiness.k8s.io/tried",
+        "example.com/Tried",
+    )
+    .await?;
 
     release(&cluster, "install", NAMESPACE, &TAKE_OVER).await?;
     rules(&client).get("tried").await?;

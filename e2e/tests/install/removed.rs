@@ -4,6 +4,7 @@
 use anyhow::{Context, Result};
 use kube::api::ListParams;
 use nodegate_tests::gates::{eventually_gated, eventually_released};
+use nodegate_tests::rules::create_rule;
 use testkit::nodegate::changes::set_node_condition;
 use testkit::nodegate::fixtures::{node, rule, rules};
 use testkit::nodegate::install::{NAMESPACE, config};
@@ -21,10 +22,7 @@ async fn installed() -> Result<(Cluster, Controller)> {
     let (controller, _) = deployment::run(&cluster, NAMESPACE).await?;
     let controller = controller.once_ready().await?;
     node("held").create(&client).await?;
-    rule("network", TAINT)
-        .waits_for(CONDITION)
-        .create(&client)
-        .await?;
+    create_rule(&client, "network", TAINT, CONDITION).await?;
     eventually_gated(&client, "held", TAINT).await?;
     Ok((cluster, controller))
 }

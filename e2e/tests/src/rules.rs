@@ -6,7 +6,7 @@ use kube::api::DynamicObject;
 use kube::{Client, ResourceExt};
 use serde_json::Value;
 use testkit::nodegate::changes::delete_rule;
-use testkit::nodegate::fixtures::rules;
+use testkit::nodegate::fixtures::{rule, rules};
 use testkit::nodegate::install::NAMESPACE;
 use testkit::nodegate::state::{rule_condition, taints_of};
 use testkit::nodegate::{Cluster, eventually};
@@ -36,6 +36,12 @@ pub fn taint_texts(node: &Node) -> Vec<String> {
 pub async fn annotate_lease(cluster: &Cluster, annotation: &str) -> Result<()> {
     let annotate = format!("annotate -n {NAMESPACE} --overwrite lease/{LEASE} {annotation}");
     cluster.types(&annotate).await.map(drop)
+}
+
+/// Creates a continuous rule with this taint key, which waits for this condition.
+pub async fn create_rule(client: &Client, name: &str, key: &str, condition: &str) -> Result<()> {
+    let rule = rule(name, key).waits_for(condition);
+    rule.create(client).await.map(drop)
 }
 
 /// Deletes a rule and waits until it is gone.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::Result;
 use kube::Client;
 use nodegate_tests::gates::{eventually_gated, eventually_released};
-use nodegate_tests::rules::key;
+use nodegate_tests::rules::{create_rule, key};
 use testkit::nodegate::changes::set_node_condition;
 use testkit::nodegate::fixtures::{node, rule};
 use testkit::nodegate::state::{count_taints, nodes};
@@ -22,10 +22,7 @@ async fn after_a_restored_backup_everything_is_listed_anew() -> Result<()> {
     let cluster = Cluster::start(Options::api_only()).await?;
     cluster.install().await?;
     let client = cluster.client().await?;
-    rule("network", &key("network"))
-        .waits_for(NETWORK)
-        .create(&client)
-        .await?;
+    create_rule(&client, "network", &key("network"), NETWORK).await?;
     node("kept")
         .condition(NETWORK, "False")
         .create(&client)
