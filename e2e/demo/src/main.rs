@@ -20,9 +20,7 @@ use std::time::Duration;
 use anyhow::Result;
 use clap::Parser;
 use testkit::nodegate::process::unless_interrupted;
-use testkit::nodegate::{
-    Cluster, Controller, ControllerManager, Options, has_failed, note_failure,
-};
+use testkit::nodegate::{Cluster, Controller, Options, has_failed, note_failure};
 
 /// The interval of the kubelets' heartbeats. The node lifecycle controller runs, with a grace period of 40 s.
 const HEARTBEAT: Duration = Duration::from_secs(10);
@@ -65,11 +63,10 @@ async fn run(cli: &Cli) -> Result<()> {
          kwok plays the kubelets. The story takes about a minute."
     );
     let cluster = Cluster::start(Options {
-        controller_manager: ControllerManager::Complete,
         kwok: Some(HEARTBEAT),
         detachable: cli.keep,
         reuse: false,
-        ..Options::full()
+        ..Options::complete()
     })
     .await?;
     // Declared after the cluster, so it drops first.

@@ -13,7 +13,7 @@ use testkit::nodegate::ask::{Said, ask};
 use testkit::nodegate::changes::{break_image, set_node_condition, set_pod_ready};
 use testkit::nodegate::fixtures::{self, NodeBuilder};
 use testkit::nodegate::state::{self, has_taint, running_pod};
-use testkit::nodegate::{Cluster, ControllerManager, Options, SharedInstallation, eventually};
+use testkit::nodegate::{Cluster, Options, SharedInstallation, eventually};
 use tokio::sync::{Mutex, OnceCell};
 
 pub(crate) const HELD: &str = "worker-1";
@@ -26,12 +26,9 @@ pub(crate) const TAINT: &str = "readiness.k8s.io/network";
 pub(crate) const STORAGE: &str = "example.com/StorageReady";
 const STORAGE_TAINT: &str = "readiness.k8s.io/storage";
 
-static INSTALLATION: SharedInstallation = SharedInstallation::new(OPTIONS, &["--leader-elect"]);
 /// The node lifecycle controller removes the initial taint of every node.
-const OPTIONS: Options = Options {
-    controller_manager: ControllerManager::Complete,
-    ..Options::full()
-};
+static INSTALLATION: SharedInstallation =
+    SharedInstallation::new(Options::complete(), &["--leader-elect"]);
 
 /// Held by tests that change the cluster for a while, and by tests that need it unchanged.
 pub(crate) static TURN: Mutex<()> = Mutex::const_new(());

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, ensure};
 use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::{Api, Client, ResourceExt};
-use nodegate_tests::rules::eventually_says;
+use nodegate_tests::rules::{eventually_observed, eventually_says};
 pub(crate) use nodegate_tests::{A_WHILE, SOON};
 use serde::de::DeserializeOwned;
 use serde_json::json;
@@ -87,12 +87,7 @@ impl Scene {
     /// Ends a rule's dry run, and waits until the controller has observed that.
     pub(crate) async fn in_earnest(&self, rule: &str) -> Result<()> {
         patch_rule(&self.client, rule, &json!({"spec": {"dryRun": false}})).await?;
-        let rules = fixtures::rules(&self.client);
-        eventually("the rule is no dry run", SOON, async || {
-            let rule = rules.get(rule).await?;
-            Ok(rule.data["status"]["observedGeneration"] == json!(rule.metadata.generation))
-        })
-        .await
+        eventually_observed(&self.client, rule).await.map(drop)
     }
 
     /// Lets a node join. The test acts as its kubelet.

@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result};
 use kube::Client;
-use nodegate_tests::{fixture, has_words};
+use nodegate_tests::{fixture, has_words, refused};
 use serde_json::json;
 use testkit::nodegate::fetch::Fetch;
 use testkit::nodegate::fixtures::node;
@@ -26,11 +26,7 @@ async fn installed_by_kustomize_it_runs_on_held_nodes_and_releases_nodes() -> Re
     // The namespace enforces pod security `restricted`: other pods would not be created.
     until_bound(&cluster, NAMESPACE, 2).await?;
     let run = format!("run lax --image=lax -n {NAMESPACE}");
-    let refused = cluster.types(&run).await;
-    assert!(
-        refused.is_err_and(|error| error.to_string().contains("violates PodSecurity")),
-        "the namespace takes pods that are not restricted"
-    );
+    has_words(&refused(cluster.types(&run).await)?, "violates PodSecurity")?;
 
     let (controller, addresses) = deployment::run(&cluster, NAMESPACE).await?;
     let controller = controller.once_ready().await?;

@@ -2,9 +2,9 @@
 
 use std::process::Command;
 
-use anyhow::{Context, Result, bail};
-use nodegate_tests::has_words;
+use anyhow::{Context, Result};
 use nodegate_tests::versions::is_since;
+use nodegate_tests::{has_words, refused};
 use serde_json::{Value, json};
 use testkit::nodegate::helm::helm;
 use testkit::nodegate::install::{NAMESPACE, chart, repository};
@@ -232,11 +232,8 @@ async fn values_that_cannot_be_used_are_refused_by_name() -> Result<()> {
     for (values, expected) in cases {
         let chart = chart();
         let chart = chart.to_string_lossy();
-        let refused = helm(&["template", "nodegate", &chart, "--set", values]).await;
-        let Err(error) = refused else {
-            bail!("{values} was taken");
-        };
-        let text = error.to_string();
+        let taken = helm(&["template", "nodegate", &chart, "--set", values]).await;
+        let text = refused(taken).context(values)?;
         let told: Vec<_> = text
             .lines()
             .filter(|line| line.contains(expected))

@@ -11,13 +11,13 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use anyhow::Result;
-use k8s_openapi::api::core::v1::Node;
+use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::api::{DynamicObject, ListParams};
-use kube::{Client, ResourceExt};
+use kube::{Api, Client, ResourceExt};
 use serde_json::json;
 use testkit::nodegate::fixtures::{NodePoolBuilder, kwok_node_class, node_claims};
 use testkit::nodegate::karpenter::Karpenter;
-use testkit::nodegate::{Cluster, Controller, ControllerManager, Options, eventually, state};
+use testkit::nodegate::{Cluster, Controller, Options, eventually, state};
 
 /// Heartbeats come well within the node's grace period.
 const HEARTBEAT: Duration = Duration::from_secs(10);
@@ -102,12 +102,7 @@ impl World {
 
     async fn nodes_now(&self, pool: &str) -> Result<Vec<Node>> {
         let mut nodes = state::nodes(&self.client).await?;
-        nodes.retain(|node| {
-            let labels = node.labels();
-            labels
-                .get("karpenter.sh/nodepool")
-                .is_some_and(|name| name == pool)
-        });
+        nodes.retain(|node| node.labels().get("karpenter.sh/nodepool") == Some(&pool.to_owned()));
         Ok(nodes)
     }
 
@@ -128,14 +123,10 @@ impl World {
         let what = format!("{count} pods of {pool} run");
         eventually(&what, PATIENCE, async || {
             let selected = ListParams::default().labels(&format!("app={pool}"));
-            let pods = kube::Api::<k8s_openapi::api::core::v1::Pod>::default_namespaced(
-                self.client.clone(),
-            );
-            let pods = pods.list(&selected).await?;
-            let mut running = pods
-                .iter()
-                .filter(|pod| pod.metadata.deletion_timestamp.is_none() && state::is_ready(pod));
-            Ok(running.by_ref().count() == count)
+            let pods: Api<Pod> = Api::default_namespaced(self.client.clone());
+            let mut pods = pods.list(&selected).await?.items;
+            pods.retain(|pod| pod.metadata.deletion_timestamp.is_none() && state::is_ready(pod));
+            Ok(pods.len() == count)
         })
         .await
     }
@@ -153,9 +144,8 @@ impl World {
 /// A cluster with Karpenter.
 async fn with_karpenter() -> Result<(Cluster, Karpenter)> {
     let options = Options {
-        controller_manager: ControllerManager::Complete,
         kwok: Some(HEARTBEAT),
-        ..Options::full()
+        ..Options::complete()
     };
     let cluster = Cluster::start(options).await?;
     let karpenter = Karpenter::start(&cluster, &[]).await?;

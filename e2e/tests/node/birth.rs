@@ -25,10 +25,8 @@ const WORKLOAD: &str = "shop";
 /// The number of Ready workload pods.
 async fn running(scene: &Scene) -> Result<usize> {
     let pods = pods_on(&scene.client, NAME).await?;
-    let is_workload = |pod: &&Pod| pod.name_any().starts_with(WORKLOAD);
-    let mut pods: Vec<&Pod> = pods.iter().filter(is_workload).collect();
-    pods.retain(|pod| is_ready(pod));
-    Ok(pods.len())
+    let runs = |pod: &&Pod| pod.name_any().starts_with(WORKLOAD) && is_ready(pod);
+    Ok(pods.iter().filter(runs).count())
 }
 
 /// The node was gated in its first state, and released exactly once.

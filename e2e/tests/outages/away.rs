@@ -5,7 +5,9 @@ use std::time::Duration;
 use anyhow::{Result, ensure};
 use kube::ResourceExt;
 use nodegate_tests::PROMPTLY;
-use nodegate_tests::network::{CONDITION, count_gated, create_nodes, name, network_rule, owners};
+use nodegate_tests::network::{
+    CONDITION, count_gated, create_nodes, eventually_gated_nodes, name, network_rule, owners,
+};
 use serde_json::json;
 use testkit::nodegate::changes::set_node_condition;
 use testkit::nodegate::state::{nodes, rule_status};
@@ -32,10 +34,7 @@ async fn an_api_server_that_goes_away_is_waited_for() -> Result<()> {
         controller.log()
     );
     cluster.start_api_server().await?;
-    eventually_eq("all nodes are gated", PROMPTLY, COUNT, async || {
-        count_gated(&client).await
-    })
-    .await?;
+    eventually_gated_nodes(&client, COUNT, PROMPTLY).await?;
 
     for index in 0..COUNT {
         set_node_condition(&client, &name(index), CONDITION, "True").await?;
@@ -43,10 +42,7 @@ async fn an_api_server_that_goes_away_is_waited_for() -> Result<()> {
             cluster.restart_api_server().await?;
         }
     }
-    eventually_eq("all nodes are released", PROMPTLY, 0, async || {
-        count_gated(&client).await
-    })
-    .await?;
+    eventually_gated_nodes(&client, 0, PROMPTLY).await?;
 
     let expected = json!([0, 0, COUNT, null]);
     eventually_eq("no failure is left", PROMPTLY, expected, async || {

@@ -7,11 +7,13 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, ensure};
 use kube::Client;
 use nodegate_tests::has_words;
-use nodegate_tests::network::{CONDITION, count_gated, create_nodes, name, network_rule};
+use nodegate_tests::network::{
+    CONDITION, create_nodes, eventually_gated_nodes, name, network_rule,
+};
 use testkit::nodegate::changes::set_node_condition;
 use testkit::nodegate::fetch::get;
 use testkit::nodegate::relay::{Asked, Fate, Kind, RULES, Relay};
-use testkit::nodegate::{Cluster, Controller, Options, eventually, eventually_eq, ports};
+use testkit::nodegate::{Cluster, Controller, Options, eventually, ports};
 
 /// Longer than an unreleased lease lasts.
 const TAKEOVER: Duration = Duration::from_secs(120);
@@ -34,10 +36,7 @@ async fn a_follower_is_ready_and_takes_over_at_once_from_a_leader_that_is_stoppe
     eventually_leads(&leader, TAKEOVER).await?;
     let follower = Controller::start(&cluster, &ELECTED).await?;
     network_rule("network").create(&client).await?;
-    eventually_eq("all nodes are gated", TAKEOVER, COUNT, async || {
-        count_gated(&client).await
-    })
-    .await?;
+    eventually_gated_nodes(&client, COUNT, TAKEOVER).await?;
     cluster.idles();
     ensure!(follower.is_ready().await);
     has_words(&follower.log(), "following")?;
@@ -52,10 +51,7 @@ async fn a_follower_is_ready_and_takes_over_at_once_from_a_leader_that_is_stoppe
     flips?;
     assert_eq!(stopped?.code(), Some(0));
     eventually_leads(&follower, TAKEOVER).await?;
-    eventually_eq("all nodes are released", TAKEOVER, 0, async || {
-        count_gated(&client).await
-    })
-    .await?;
+    eventually_gated_nodes(&client, 0, TAKEOVER).await?;
     one_writer_at_a_time(&cluster)
 }
 

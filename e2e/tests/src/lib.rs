@@ -18,10 +18,11 @@
     reason = "only tests call this, and fail with the error"
 )]
 
+use std::fmt::Debug;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anyhow::{Result, ensure};
+use anyhow::{Result, bail, ensure};
 
 pub mod gates;
 pub mod kubelet;
@@ -47,6 +48,14 @@ pub fn fixture(file: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("fixtures")
         .join(file)
+}
+
+/// The error of something that must fail.
+pub fn refused<T: Debug>(result: Result<T>) -> Result<String> {
+    match result {
+        Err(error) => Ok(format!("{error:#}")),
+        Ok(done) => bail!("not refused: {done:?}"),
+    }
 }
 
 /// Checks that a text, such as a message or a log, has these words.

@@ -1,11 +1,12 @@
 //! A rule that gates nodes until their network is ready, and its nodes.
 
-use std::ops::Range;
+use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use k8s_openapi::api::core::v1::Node;
 use kube::{Client, ResourceExt};
 use testkit::nodegate::changes::set_node_condition;
+use testkit::nodegate::eventually_eq;
 use testkit::nodegate::fixtures::{RuleBuilder, node, rule};
 use testkit::nodegate::state::{count_taints, nodes};
 
@@ -35,12 +36,7 @@ pub fn name(index: usize) -> String {
 
 /// Creates this many nodes that the rule selects, with this status of the condition.
 pub async fn create_nodes(client: &Client, count: usize, status: &str) -> Result<()> {
-    create_nodes_from(client, 0..count, status).await
-}
-
-/// Like [`create_nodes`], for nodes with these indices.
-pub async fn create_nodes_from(client: &Client, range: Range<usize>, status: &str) -> Result<()> {
-    for index in range {
+    for index in 0..count {
         create_node(client, &name(index), status).await?;
     }
     Ok(())
@@ -69,6 +65,12 @@ pub async fn count_gated(client: &Client) -> Result<usize> {
         gated += taints;
     }
     Ok(gated)
+}
+
+/// Waits until this many nodes have the taint.
+pub async fn eventually_gated_nodes(client: &Client, count: usize, within: Duration) -> Result<()> {
+    let what = "the number of nodes that are gated";
+    eventually_eq(what, within, count, async || count_gated(client).await).await
 }
 
 /// The annotations that record who added a taint.

@@ -10,13 +10,13 @@ mod start;
 use std::fs;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use k8s_openapi::ByteString;
 use k8s_openapi::api::admissionregistration::v1::ValidatingWebhookConfiguration;
 use k8s_openapi::api::core::v1::Secret;
 use kube::Api;
-use nodegate_tests::SOON;
 use nodegate_tests::webhook::{CONFIGURATION, PATH, call_at, call_with};
+use nodegate_tests::{SOON, refused};
 use serde_json::json;
 use testkit::nodegate::install::{NAMESPACE, config, manifests};
 use testkit::nodegate::{Cluster, Controller, Options, eventually, ports};
@@ -158,14 +158,6 @@ async fn create(cluster: &Cluster, manifest: &str) -> Result<String> {
         Ok(text)
     } else {
         Err(error)
-    }
-}
-
-/// The error of something that must fail.
-fn refused<T: std::fmt::Debug>(result: Result<T>) -> Result<String> {
-    match result {
-        Err(error) => Ok(format!("{error:#}")),
-        Ok(done) => bail!("not refused: {done:?}"),
     }
 }
 

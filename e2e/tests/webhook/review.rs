@@ -1,11 +1,11 @@
 //! What the webhook refuses and warns about, and what continues without it.
 
 use anyhow::Result;
-use nodegate_tests::{SOON, has_words};
+use nodegate_tests::{SOON, has_words, refused};
 use testkit::nodegate::fixtures::{daemon_set, node};
 use testkit::nodegate::{eventually, ports};
 
-use super::{about, create, install, own_cluster, refused, reviewed, rule, start, until_reviewed};
+use super::{about, create, install, own_cluster, reviewed, rule, start, until_reviewed};
 
 #[tokio::test]
 async fn rules_that_conflict_are_turned_down_as_long_as_both_are_in_force() -> Result<()> {

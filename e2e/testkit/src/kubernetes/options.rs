@@ -71,6 +71,14 @@ impl Options {
         }
     }
 
+    /// Everything, the node lifecycle controller too.
+    pub const fn complete() -> Self {
+        Self {
+            controller_manager: ControllerManager::Complete,
+            ..Self::full()
+        }
+    }
+
     pub const fn audited(self) -> Self {
         Self {
             audit: true,

@@ -13,7 +13,7 @@ use nodegate_tests::pages::typed;
 use nodegate_tests::versions::is_since;
 use testkit::nodegate::definitions::{KARPENTER, PROMETHEUS_OPERATOR};
 use testkit::nodegate::fixtures::{daemon_set, node, node_pool};
-use testkit::nodegate::{Cluster, Controller, ControllerManager, Options};
+use testkit::nodegate::{Cluster, Controller, Options};
 
 use pages::{BARE, INSTALLED, Page, apart};
 use shell::Shell;
@@ -53,11 +53,7 @@ fn every_page_with_commands_is_listed_and_every_exception_exists() -> Result<()>
 
 /// A cluster with simulated kubelets.
 async fn cluster() -> Result<Cluster> {
-    let options = Options {
-        controller_manager: ControllerManager::Complete,
-        ..Options::full()
-    };
-    let cluster = Cluster::start(options).await?;
+    let cluster = Cluster::start(Options::complete()).await?;
     cluster.install_definitions(&PROMETHEUS_OPERATOR).await?;
     let client = cluster.client().await?;
     for name in NODES {

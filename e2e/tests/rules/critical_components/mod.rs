@@ -9,9 +9,7 @@ use nodegate_tests::{A_WHILE, SOON};
 use testkit::nodegate::changes::set_node_condition;
 use testkit::nodegate::fixtures::{self, NodeBuilder, daemon_set, pod};
 use testkit::nodegate::state::{is_ready, node, pods_on, taints};
-use testkit::nodegate::{
-    Cluster, Controller, ControllerManager, Options, eventually, eventually_eq, never,
-};
+use testkit::nodegate::{Cluster, Controller, Options, eventually, eventually_eq, never};
 
 /// Gardener's taint, with which its kubelets register their nodes.
 const GATE: &str = "node.gardener.cloud/critical-components-not-ready";
@@ -35,11 +33,7 @@ fn registering(name: &str) -> NodeBuilder {
 #[tokio::test]
 async fn the_controller_and_the_node_lifecycle_controller_keep_each_others_taints() -> Result<()> {
     const NODES: usize = 10;
-    let options = Options {
-        controller_manager: ControllerManager::Complete,
-        ..Options::full()
-    };
-    let cluster = Cluster::start(options).await?;
+    let cluster = Cluster::start(Options::complete()).await?;
     let _controller = Controller::start(&cluster, &[]).await?;
     let client = cluster.client().await?;
     cluster.apply(SAMPLE).await?;
