@@ -12,7 +12,7 @@ use nodegate_tests::gates::{eventually_gated, eventually_released};
 use testkit::nodegate::ask::{Said, ask};
 use testkit::nodegate::changes::{break_image, set_node_condition, set_pod_ready};
 use testkit::nodegate::fixtures::{self, NodeBuilder};
-use testkit::nodegate::state::{self, has_taint, running_pod};
+use testkit::nodegate::state::{node_condition, running_pod};
 use testkit::nodegate::{Cluster, Options, SharedInstallation, eventually};
 use tokio::sync::{Mutex, OnceCell};
 
@@ -119,23 +119,14 @@ async fn make() -> Result<World> {
     })
     .await?;
     // The initial taint goes once the kubelet reports Ready.
-    eventually("the nodes are Ready", SOON, async || {
-        let mut are_ready = true;
-        for node in [HELD, RELEASED] {
-            are_ready &= !has_taint(&client, node, "node.kubernetes.io/not-ready").await?;
-        }
-        Ok(are_ready.then_some(()))
-    })
-    .await?;
+    for name in [HELD, RELEASED] {
+        eventually_released(&client, name, "node.kubernetes.io/not-ready").await?;
+    }
     // The time since when it is held is known by then.
     eventually("what the pod lacks is published", SOON, async || {
-        let status = state::node(&client, HELD).await?.status;
-        let conditions = status.and_then(|status| status.conditions);
-        let mut conditions = conditions.into_iter().flatten();
-        let lacks =
-            |message: Option<String>| message.is_some_and(|it| it.ends_with("is not Ready"));
-        let is_published = conditions.any(|it| it.type_ == PUBLISHED && lacks(it.message));
-        Ok(is_published.then_some(()))
+        let published = node_condition(&client, HELD, PUBLISHED).await?;
+        let message = published.and_then(|it| it.message).unwrap_or_default();
+        Ok(message.ends_with("is not Ready"))
     })
     .await?;
     Ok(World {

@@ -10,7 +10,7 @@ use nodegate_tests::{SOON, has_words};
 use testkit::nodegate::changes::set_node_condition;
 use testkit::nodegate::install::{NAMESPACE, manifests};
 use testkit::nodegate::state::{has_taint, reasons_about};
-use testkit::nodegate::{Cluster, Controller, Options, eventually, eventually_eq, never};
+use testkit::nodegate::{Cluster, Controller, Options, eventually_eq, never};
 use tokio::time::sleep;
 
 /// How long the global suspension may take.
@@ -84,16 +84,11 @@ async fn a_controller_that_cannot_read_the_lease_is_not_ready() -> Result<()> {
     let cluster = Cluster::start(Options::api_only()).await?;
     cluster.install().await?;
     let binding = "rolebinding/nrr-leader-election-rolebinding";
-    let delete = ["delete", "-n", NAMESPACE, binding];
-    cluster.kubectl(&delete).await?;
+    let delete = format!("delete -n {NAMESPACE} {binding}");
+    cluster.types(&delete).await?;
     let controller = Controller::spawn(&cluster, &["--leader-elect"], &[]).await?;
-    eventually("it says why", SOON, async || {
-        let (status, text) = controller.readiness().await.unwrap_or_default();
-        Ok(status == 503
-            && text
-                == "the Lease has not been read yet, which says whether all rules are suspended\n")
-    })
-    .await?;
+    let why = "the Lease has not been read yet, which says whether all rules are suspended";
+    controller.until_unready(why, SOON).await?;
     let role = manifests("rbac").join("leader_election_role.yaml");
     cluster.kubectl_on(&["apply"], &role).await?;
     controller.until_ready(SOON).await

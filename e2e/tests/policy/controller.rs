@@ -1,13 +1,14 @@
 //! The policy restricts Nodegate's own service account to its own taints, annotations and conditions.
 
 use anyhow::{Context, Result, ensure};
+use nodegate_tests::gates::eventually_reported;
 use nodegate_tests::reporter::CONDITION;
 use nodegate_tests::rules::delete;
 use serde_json::{Value, json};
 use testkit::nodegate::changes::{set_node_condition, set_pod_ready};
 use testkit::nodegate::fixtures::{CRITICAL, node, pod, rule};
-use testkit::nodegate::state::{has_taint, node as read_node, node_condition};
-use testkit::nodegate::{Cluster, Controller, eventually, eventually_eq};
+use testkit::nodegate::state::{has_taint, node as read_node};
+use testkit::nodegate::{Cluster, Controller, eventually_eq};
 
 use crate::reporter::report;
 use crate::{
@@ -25,6 +26,13 @@ async fn the_controller_does_its_work_under_the_policy() -> Result<()> {
     let cluster = cluster().await?;
     let client = cluster.client().await?;
     let pool = ("example.com/pool", "working");
+    // The last one is the example's: its reporter removes it.
+    let taints = [
+        "readiness.k8s.io/continuous",
+        "readiness.k8s.io/bootstrap",
+        GARDENER,
+        "readiness.k8s.io/NetworkReady",
+    ];
     node("working")
         .label(pool.0, pool.1)
         .label("node-role.kubernetes.io/worker", "")
@@ -39,31 +47,20 @@ async fn the_controller_does_its_work_under_the_policy() -> Result<()> {
         .await?;
     let controller = Controller::start(cluster, &[]).await?;
     in_force_for_the_controller(cluster, "working").await?;
-    rule("continuous", "readiness.k8s.io/continuous")
-        .waits_for("example.com/Ready")
-        .selects(pool.0, pool.1)
-        .create(&client)
-        .await?;
-    rule("bootstrap", "readiness.k8s.io/bootstrap")
-        .waits_for("example.com/Ready")
-        .bootstrap_only()
-        .selects(pool.0, pool.1)
-        .create(&client)
-        .await?;
-    rule("gardener", GARDENER)
-        .waits_for("node.gardener.cloud/CriticalComponentsReady")
-        .bootstrap_only()
-        .nodegate("taintPolicy", json!("remove-only"))
-        .selects(pool.0, pool.1)
-        .create(&client)
-        .await?;
-    // The last one is the example's: its reporter removes it.
-    let taints = [
-        "readiness.k8s.io/continuous",
-        "readiness.k8s.io/bootstrap",
-        GARDENER,
-        "readiness.k8s.io/NetworkReady",
-    ];
+    let components = "node.gardener.cloud/CriticalComponentsReady";
+    for rule in [
+        rule("continuous", taints[0]).waits_for("example.com/Ready"),
+        rule("bootstrap", taints[1])
+            .waits_for("example.com/Ready")
+            .bootstrap_only(),
+        rule("gardener", GARDENER)
+            .waits_for(components)
+            .bootstrap_only()
+            .nodegate("taintPolicy", json!("remove-only")),
+    ] {
+        let rule = rule.selects(pool.0, pool.1);
+        rule.create(&client).await?;
+    }
     let seen = async || {
         let mut seen = Vec::new();
         for taint in taints {
@@ -72,12 +69,7 @@ async fn the_controller_does_its_work_under_the_policy() -> Result<()> {
         anyhow::Ok(seen)
     };
     eventually_eq("it is gated", SOON, vec![true; 4], seen).await?;
-    eventually("the critical components are published", SOON, async || {
-        let kind = "node.gardener.cloud/CriticalComponentsReady";
-        let condition = node_condition(&client, "working", kind).await?;
-        Ok(condition.is_some_and(|condition| condition.status == "False"))
-    })
-    .await?;
+    eventually_reported(&client, "working", components, "False").await?;
     set_node_condition(&client, "working", "example.com/Ready", "True").await?;
     set_pod_ready(&client, "kube-system", "critical", true).await?;
     let endpoint = format!("tcp://{}", cluster.store());

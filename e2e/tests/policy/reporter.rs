@@ -6,12 +6,12 @@ use anyhow::{Context, Result};
 use k8s_openapi::api::core::v1::{Node, NodeCondition};
 use kube::api::PostParams;
 use kube::{Api, Client};
+use nodegate_tests::gates::eventually_reported;
 use nodegate_tests::reporter::{self, CONDITION, SERVICE_ACCOUNT, token_on};
 use serde_json::{Value, json};
 use testkit::nodegate::changes::set_node_condition;
 use testkit::nodegate::fixtures::node;
 use testkit::nodegate::install::NAMESPACE;
-use testkit::nodegate::state::node_condition;
 use testkit::nodegate::{Cluster, Reporter, eventually};
 
 use crate::{
@@ -27,11 +27,7 @@ async fn a_reporter_reports_under_the_policy() -> Result<()> {
     node("reporting").create(&client).await?;
     let endpoint = format!("tcp://{}", cluster.store());
     let reporter = report(cluster, &client, "reporting", &endpoint, CONDITION).await?;
-    eventually("it reports", SOON, async || {
-        let condition = node_condition(&client, "reporting", CONDITION).await?;
-        Ok(condition.is_some_and(|condition| condition.status == "True"))
-    })
-    .await?;
+    eventually_reported(&client, "reporting", CONDITION, "True").await?;
     drop(reporter);
     // One that is configured for another condition reports what is wrong.
     node("misreporting").create(&client).await?;

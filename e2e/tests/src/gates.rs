@@ -1,10 +1,10 @@
-//! Waits until a node is held, or released.
+//! Waits until a node is held or released, or a condition of it is reported.
 
 use std::time::Duration;
 
 use anyhow::Result;
 use kube::Client;
-use testkit::nodegate::state::has_taint;
+use testkit::nodegate::state::{has_taint, node_condition};
 use testkit::nodegate::{eventually, never};
 
 use crate::{A_WHILE, SOON};
@@ -36,6 +36,21 @@ pub async fn released_within(
 ) -> Result<()> {
     eventually(&format!("{node} loses {key}"), timeout, async || {
         Ok(!has_taint(client, node, key).await?)
+    })
+    .await
+}
+
+/// Waits until a condition of the node has this status.
+pub async fn eventually_reported(
+    client: &Client,
+    node: &str,
+    condition: &str,
+    status: &str,
+) -> Result<()> {
+    let what = format!("{condition} of {node} is {status}");
+    eventually(&what, SOON, async || {
+        let found = node_condition(client, node, condition).await?;
+        Ok(found.is_some_and(|found| found.status == status))
     })
     .await
 }

@@ -2,7 +2,7 @@
 //! library holds what several of them share.
 //!
 //! ```text
-//! gates     waits until a node is held, or released
+//! gates     waits until a node is held or released, or a condition of it is reported
 //! kubelet   requests with a kubelet's identity
 //! network   the rule and the nodes of most tests
 //! pages     this repository's pages and their fenced blocks

@@ -105,15 +105,6 @@ async fn spawn(cluster: &Cluster, port: u16, arguments: &[&str]) -> Result<Contr
     Controller::spawn(cluster, &all, &[]).await
 }
 
-/// Waits until the controller is not ready for a reason that has these words.
-async fn is_unready(controller: &Controller, words: &str) -> Result<()> {
-    let unready = eventually(words, SOON, async || {
-        let (status, text) = controller.readiness().await?;
-        Ok(status == 503 && text.contains(words))
-    });
-    unready.await.with_context(|| controller.log())
-}
-
 fn address(port: u16) -> String {
     format!("--webhook-bind-address=127.0.0.1:{port}")
 }

@@ -13,8 +13,8 @@ use testkit::nodegate::{Controller, certificate, eventually, fetch, ports};
 use tokio::time::sleep;
 
 use super::{
-    PATH, SECRET, apply_secret, ca_bundle, call_at, install, is_reviewed, is_unready, own_cluster,
-    secret, spawn, start, trust, until_reviewed,
+    PATH, SECRET, apply_secret, ca_bundle, call_at, install, is_reviewed, own_cluster, secret,
+    spawn, start, trust, until_reviewed,
 };
 
 #[tokio::test]
@@ -111,7 +111,8 @@ async fn a_certificate_from_files_is_followed_when_it_is_rotated() -> Result<()>
     fs::create_dir(&folder)?;
     let argument = format!("--webhook-cert-dir={}", folder.display());
     let controller = spawn(&cluster, port, &[&argument]).await?;
-    is_unready(&controller, "tls.crt is not there").await?;
+    let missing = "tls.crt is not there";
+    controller.until_unready(missing, SOON).await?;
     trust(&cluster, &certificate::write(&folder)?).await?;
     controller.until_ready(SOON).await?;
     until_reviewed(&cluster).await?;

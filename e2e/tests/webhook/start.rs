@@ -12,8 +12,8 @@ use testkit::nodegate::process::{Lifetime, Process};
 use testkit::nodegate::{Controller, certificate, eventually, ports};
 
 use super::{
-    PATH, SECRET, about, address, apply_secret, call_at, create, install, is_unready, own_cluster,
-    reviewed, rule, spawn, until_reviewed,
+    PATH, SECRET, about, address, apply_secret, call_at, create, install, own_cluster, reviewed,
+    rule, spawn, until_reviewed,
 };
 
 #[tokio::test]
@@ -22,7 +22,7 @@ async fn without_permissions_the_webhook_waits_and_says_what_it_needs() -> Resul
     let port = ports::free()?;
     cluster.install().await?;
     let controller = spawn(&cluster, port, &[]).await?;
-    let said = async |words: &str| is_unready(&controller, words).await;
+    let said = async |words: &str| controller.until_unready(words, SOON).await;
     said("validatingwebhookconfigurations.admissionregistration.k8s.io \"nrr-validating-webhook-configuration\" is forbidden").await?;
     said("install config/webhook with `kubectl apply -k config/webhook`").await?;
     assert!(controller.log().contains("is forbidden"));

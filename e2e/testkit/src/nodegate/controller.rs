@@ -197,6 +197,15 @@ impl Controller {
         get(self.probes, "/readyz").await
     }
 
+    /// Waits until it is not ready for a reason that has these words.
+    pub async fn until_unready(&self, words: &str, within: Duration) -> Result<()> {
+        eventually(words, within, async || {
+            let (code, text) = self.readiness().await?;
+            Ok(code == 503 && text.contains(words))
+        })
+        .await
+    }
+
     /// Asks it to end (SIGTERM) and waits for its exit status.
     pub async fn stop(mut self) -> Result<ExitStatus> {
         self.process.terminate(SHUTDOWN).await

@@ -4,14 +4,12 @@
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
-use nodegate_tests::SOON;
-use nodegate_tests::gates::{eventually_gated, eventually_released};
+use nodegate_tests::gates::{eventually_gated, eventually_released, eventually_reported};
 use nodegate_tests::rules::key;
 use serde_json::json;
 use testkit::nodegate::changes::{patch_rule, set_pod_ready};
-use testkit::nodegate::eventually;
 use testkit::nodegate::relay::{Kind, RULES};
-use testkit::nodegate::state::{node_condition, reasons_about};
+use testkit::nodegate::state::reasons_about;
 
 use super::scene::Kept::{Held, Released};
 use super::scene::{COMPONENTS, NETWORK, Scene, critical_pod, gate, networked, rule_of};
@@ -36,13 +34,8 @@ pub(crate) async fn pods() -> Result<()> {
     }
     let patient = rule_of("recovers").nodegate("gracePeriod", json!("40s"));
     patient.waits_for(COMPONENTS).create(client).await?;
-    let is_published = async |status: &str| {
-        eventually("the condition is published", SOON, async || {
-            let published = node_condition(client, "recovers", COMPONENTS).await?;
-            Ok(published.is_some_and(|it| it.status == status))
-        })
-        .await
-    };
+    let is_published =
+        async |status: &str| eventually_reported(client, "recovers", COMPONENTS, status).await;
     is_published("True").await?;
     let release = json!({"readinessTTL": "1m", "action": "Release", "maxUnhealthy": "100%"});
     let release = rule_of("comes")
