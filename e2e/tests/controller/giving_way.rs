@@ -5,11 +5,10 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
 use nodegate_tests::PROMPTLY;
-use nodegate_tests::network::{CONDITION, TAINT, name};
+use nodegate_tests::network::{CONDITION, TAINT, eventually_gated_nodes, name};
 use nodegate_tests::rules::create_rule;
 use testkit::nodegate::fixtures::node;
 use testkit::nodegate::install::manifests;
-use testkit::nodegate::state::{count_taints, nodes};
 use testkit::nodegate::{Cluster, Controller, Options, eventually, never};
 
 #[tokio::test]
@@ -30,10 +29,8 @@ async fn no_more_requests_are_made_a_second_than_the_flags_say() -> Result<()> {
     create_rule(&client, "network", TAINT, CONDITION).await?;
     // A new leader first proves that its view is current, which takes seconds.
     eventually("the first node is gated", PROMPTLY, async || {
-        Ok(cluster
-            .controllers_writes()
-            .iter()
-            .any(|write| write.resource == "nodes"))
+        let writes = cluster.controllers_writes();
+        Ok(writes.iter().any(|write| write.resource == "nodes"))
     })
     .await?;
     let (start, before) = (Instant::now(), writes());
@@ -47,28 +44,21 @@ async fn no_more_requests_are_made_a_second_than_the_flags_say() -> Result<()> {
     })
     .await?;
     ensure!(last.0 > 35, "only {} in {:?}", last.0, last.1);
-    eventually("all nodes are gated", PROMPTLY, async || {
-        let nodes = nodes(&client).await?;
-        Ok(nodes.iter().all(|node| count_taints(node, TAINT) == 1))
-    })
-    .await
+    eventually_gated_nodes(&client, COUNT, PROMPTLY).await
 }
 
 #[tokio::test]
 async fn the_api_server_takes_the_share_of_its_attention_that_is_asked_for() -> Result<()> {
     let cluster = Cluster::start(Options::api_only()).await?;
-    let folder = manifests("flowcontrol");
     for file in ["priority_level.yaml", "flow_schemas.yaml"] {
-        let manifest = std::fs::read_to_string(folder.join(file))?;
-        cluster.apply(&manifest).await?;
+        let manifest = manifests("flowcontrol").join(file);
+        cluster.kubectl_on(&["apply"], &manifest).await?;
     }
     for name in ["nrr-leader-election", "nrr-controller-manager"] {
         eventually("the flow schema is in force", PROMPTLY, async || {
             let path = "jsonpath={.status.conditions[?(@.type==\"Dangling\")].status}";
-            let dangling = cluster
-                .kubectl(&["get", "flowschema", name, "-o", path])
-                .await?;
-            Ok(dangling.trim() == "False")
+            let get = format!("get flowschema {name} -o {path}");
+            Ok(cluster.types(&get).await?.trim() == "False")
         })
         .await?;
     }

@@ -35,10 +35,9 @@ type Kept = BTreeMap<String, Value>;
 #[tokio::test]
 #[ignore = "takes the build of an earlier version: hack/test-upgrade COMMIT"]
 async fn an_earlier_version_is_upgraded_and_rolled_back() -> Result<()> {
-    let folder = env::var_os("NODEGATE_BEFORE").context("no NODEGATE_BEFORE")?;
-    let before = PathBuf::from(folder);
-    let build = env::var_os("NODEGATE_BEFORE_BIN").context("no NODEGATE_BEFORE_BIN")?;
-    let build = PathBuf::from(build);
+    let given = |name: &'static str| env::var_os(name).map(PathBuf::from).context(name);
+    let before = given("NODEGATE_BEFORE")?;
+    let build = given("NODEGATE_BEFORE_BIN")?;
     let cluster = Cluster::start(Options::api_only()).await?;
     let client = cluster.client().await?;
     cluster.install_without_crd().await?;
@@ -64,12 +63,9 @@ async fn an_earlier_version_is_upgraded_and_rolled_back() -> Result<()> {
     eventually("all is on record", SOON, async || {
         let kept = kept(&client).await?;
         let is_owned = |node: &str| kept[node].to_string().contains("/taint-added-by-");
-        Ok(["released", "held-by-agent"]
-            .iter()
-            .all(|node| completed(&kept[*node]))
-            && ["held-by-network", "held-by-agent"]
-                .iter()
-                .all(|node| is_owned(node)))
+        let are_completed = ["released", "held-by-agent"].map(|node| completed(&kept[node]));
+        let are_owned = ["held-by-network", "held-by-agent"].map(is_owned);
+        Ok(are_completed == [true; 2] && are_owned == [true; 2])
     })
     .await?;
     let expected = kept(&client).await?;

@@ -48,10 +48,12 @@ fn every_example_tells_its_story_and_names_its_files() -> Result<()> {
     Ok(())
 }
 
-/// Every rule in the YAML of a folder and below, with its file.
-pub(crate) fn rules_in(folder: &Path) -> Result<Vec<(PathBuf, Value)>> {
+/// Every rule of the examples and the samples, with its file.
+pub(crate) fn rules() -> Result<Vec<(PathBuf, Value)>> {
+    let mut all = files(&examples(), "yaml")?;
+    all.extend(files(&config("samples"), "yaml")?);
     let mut found = Vec::new();
-    for (path, text) in files(folder, "yaml")? {
+    for (path, text) in all {
         let documents: Vec<Value> =
             serde_saphyr::from_multiple(&text).with_context(|| path.display().to_string())?;
         let rules = documents.into_iter();
@@ -63,10 +65,7 @@ pub(crate) fn rules_in(folder: &Path) -> Result<Vec<(PathBuf, Value)>> {
 
 #[test]
 fn no_example_or_sample_gates_a_node_in_use_as_it_is_applied() -> Result<()> {
-    let mut rules = Vec::new();
-    for folder in [examples(), config("samples")] {
-        rules.extend(rules_in(&folder)?);
-    }
+    let rules = rules()?;
     ensure!(rules.len() > 10, "{} rules", rules.len());
     for (file, rule) in rules {
         let spec = &rule["spec"];
@@ -80,10 +79,7 @@ fn no_example_or_sample_gates_a_node_in_use_as_it_is_applied() -> Result<()> {
 
 #[test]
 fn rules_of_one_name_are_the_same_in_all_examples_and_samples() -> Result<()> {
-    let mut rules = Vec::new();
-    for folder in [examples(), config("samples")] {
-        rules.extend(rules_in(&folder)?);
-    }
+    let rules = rules()?;
     let mut known = BTreeMap::new();
     for (file, rule) in &rules {
         let name = rule["metadata"]["name"].as_str();

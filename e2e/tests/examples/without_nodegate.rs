@@ -10,17 +10,13 @@ use serde_json::Value;
 use testkit::nodegate::install::config;
 use testkit::nodegate::{Cluster, Options, eventually};
 
-use crate::scene::{SOON, apply, examples};
-use crate::whole::rules_in;
+use crate::scene::{SOON, apply};
+use crate::whole::rules;
 
 #[tokio::test]
 async fn both_definitions_accept_every_example_without_what_is_ours() -> Result<()> {
-    let mut all = Vec::new();
-    for folder in [examples(), config("samples"), config("components/gardener")] {
-        all.extend(rules_in(&folder)?);
-    }
     // No rule may add a taint under another prefix. Without its policy, a rule that only removes one is refused by both.
-    let (shared, foreign): (Vec<_>, Vec<_>) = all.into_iter().partition(|(_, rule)| {
+    let (shared, foreign): (Vec<_>, Vec<_>) = rules()?.into_iter().partition(|(_, rule)| {
         let key = rule["spec"]["taint"]["key"].as_str().unwrap_or_default();
         key.starts_with("readiness.k8s.io/")
     });

@@ -8,18 +8,12 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use kube::api::{DynamicObject, ListParams};
 use kube::core::{Selector, SelectorExt};
 use kube::{Client, ResourceExt};
-use serde_json::{Map, Value};
+use nodegate_tests::rules::{TIMES, without};
+use serde_json::Value;
 use testkit::nodegate::fixtures::rules;
 use testkit::nodegate::state::nodes;
 
 use crate::world::taints;
-
-/// What changes though nothing that matters does.
-const TIMES_AND_GENERATIONS: &[&str] = &[
-    "lastEvaluationTime",
-    "lastTransitionTime",
-    "observedGeneration",
-];
 
 /// What we write into the annotations of nodes while a rule needs it.
 const ANNOTATIONS: &[&str] = &["nodegate.dev/", "readiness.k8s.io/bootstrap-completed-"];
@@ -138,7 +132,10 @@ impl View {
             .filter(|node| taints(node).contains(&taint));
         Ok((
             tainted.map(ResourceExt::name_any).collect(),
-            timeless(&rule.data["status"]),
+            without(
+                &rule.data["status"],
+                &[&TIMES[..], &["observedGeneration"]].concat(),
+            ),
         ))
     }
 
@@ -190,22 +187,6 @@ fn selects(selector: &Value, node: &Node) -> bool {
     let selector = serde_json::from_value::<LabelSelector>(selector.clone()).ok();
     let selector = selector.and_then(|it| Selector::try_from(it).ok());
     selector.is_some_and(|it| it.matches(node.labels()))
-}
-
-fn timeless(value: &Value) -> Value {
-    match value {
-        Value::Object(fields) => {
-            let kept = fields
-                .iter()
-                .filter(|(key, _)| !TIMES_AND_GENERATIONS.contains(&key.as_str()));
-            let kept: Map<_, _> = kept
-                .map(|(key, value)| (key.clone(), timeless(value)))
-                .collect();
-            Value::Object(kept)
-        }
-        Value::Array(items) => items.iter().map(timeless).collect(),
-        other => other.clone(),
-    }
 }
 
 /// An edit that added something was undone: what a rule does and says has to be as before.

@@ -29,14 +29,11 @@ impl Installation {
         if !has_users() {
             let root = json!({"runAsNonRoot": false, "runAsUser": 0, "runAsGroup": 0});
             let pod = json!({"spec": {"template": {"spec": {"securityContext": root}}}});
-            let pod = pod.to_string();
-            cluster
-                .kubectl(&["patch", MANAGER, "-n", namespace, "-p", &pod])
-                .await?;
+            let patch = ["patch", MANAGER, "-n", namespace, "-p", &pod.to_string()];
+            cluster.kubectl(&patch).await?;
             let level = "pod-security.kubernetes.io/enforce=privileged";
-            cluster
-                .kubectl(&["label", "--overwrite", "namespace", namespace, level])
-                .await?;
+            let label = format!("label --overwrite namespace {namespace} {level}");
+            cluster.types(&label).await?;
         }
         Ok(Self {
             client: cluster.client().await?,

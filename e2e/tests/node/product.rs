@@ -61,9 +61,8 @@ fn the_pods_of_the_chart_run_on_a_node_that_is_still_held() -> Result<()> {
         let client = cluster.client().await?;
         cluster.kubectl(&["create", "namespace", NAMESPACE]).await?;
         let level = "pod-security.kubernetes.io/enforce=restricted";
-        cluster
-            .kubectl(&["label", "namespace", NAMESPACE, level])
-            .await?;
+        let label = format!("label namespace {NAMESPACE} {level}");
+        cluster.types(&label).await?;
         let chart = chart();
         let chart = chart.to_string_lossy();
         let webhook = "--set=webhook.enabled=true";

@@ -15,9 +15,9 @@ use anyhow::{Context, Result};
 use k8s_openapi::api::core::v1::{Event, Node};
 use kube::api::DynamicObject;
 use kube::{Client, ResourceExt};
-use nodegate_tests::rules::{eventually_observed, key};
+use nodegate_tests::rules::{TIMES, eventually_observed, key, without};
 use nodegate_tests::{SOON, gates, rules};
-use serde_json::{Value, json};
+use serde_json::json;
 use testkit::nodegate::changes::{patch_rule, set_node_condition};
 use testkit::nodegate::fixtures::{self, NodeBuilder, RuleBuilder};
 use testkit::nodegate::state::{self, count_taints, rule_status};
@@ -204,21 +204,6 @@ async fn a_rule_is_replaced_and_no_node_is_gated_or_released_meanwhile() -> Resu
     eventually_released(&client, "replaced-held", "replaced").await
 }
 
-/// A status without timestamps.
-fn without_times(mut status: Value) -> Value {
-    for list in ["nodeEvaluations", "failedNodes", "conditions"] {
-        let list = status.get_mut(list).and_then(Value::as_array_mut);
-        for entry in list.into_iter().flatten() {
-            for time in ["lastEvaluationTime", "lastTransitionTime"] {
-                if let Some(entry) = entry.as_object_mut() {
-                    entry.remove(time);
-                }
-            }
-        }
-    }
-    status
-}
-
 #[tokio::test]
 async fn a_status_says_what_was_found_on_each_node_and_what_follows() -> Result<()> {
     let client = client().await?;
@@ -265,7 +250,7 @@ async fn a_status_says_what_was_found_on_each_node_and_what_follows() -> Result<
         ],
     });
     eventually_eq("the status", SOON, expected, async || {
-        Ok(without_times(rule_status(&client, "says").await?))
+        Ok(without(&rule_status(&client, "says").await?, &TIMES))
     })
     .await
 }

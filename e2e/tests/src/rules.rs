@@ -32,6 +32,24 @@ pub fn taint_texts(node: &Node) -> Vec<String> {
     texts
 }
 
+/// The fields of a status with times.
+pub const TIMES: [&str; 2] = ["lastEvaluationTime", "lastTransitionTime"];
+
+/// A value without fields of these names, wherever they are.
+pub fn without(value: &Value, names: &[&str]) -> Value {
+    match value {
+        Value::Object(fields) => {
+            let kept = fields
+                .iter()
+                .filter(|(key, _)| !names.contains(&key.as_str()));
+            let kept = kept.map(|(key, value)| (key.clone(), without(value, names)));
+            Value::Object(kept.collect())
+        }
+        Value::Array(items) => items.iter().map(|item| without(item, names)).collect(),
+        other => other.clone(),
+    }
+}
+
 /// Annotates the Lease, by which all rules can be suspended.
 pub async fn annotate_lease(cluster: &Cluster, annotation: &str) -> Result<()> {
     let annotate = format!("annotate -n {NAMESPACE} --overwrite lease/{LEASE} {annotation}");

@@ -55,9 +55,8 @@ async fn a_cluster_without_karpenter_works_and_one_that_gets_it_deletes_claims()
 #[tokio::test]
 async fn without_the_permissions_it_says_what_to_apply_and_gates_all_the_same() -> Result<()> {
     let (cluster, client) = own_cluster().await?;
-    cluster
-        .kubectl(&["delete", "clusterrolebinding", "nrr-karpenter-rolebinding"])
-        .await?;
+    let delete = "delete clusterrolebinding nrr-karpenter-rolebinding";
+    cluster.types(delete).await?;
     // One that is not told of Karpenter asks for nothing of Karpenter's.
     let untold = Controller::start(&cluster, &[]).await?;
     let rule = rule("forbidden", "DeleteNodeClaim").create(&client).await?;
@@ -75,11 +74,8 @@ async fn without_the_permissions_it_says_what_to_apply_and_gates_all_the_same() 
     untold.stop().await?;
 
     let controller = Controller::start(&cluster, &["--enable-karpenter"]).await?;
-    eventually("it says what to apply", SOON, async || {
-        let log = controller.log();
-        Ok(log.contains("kubectl apply -k config/karpenter"))
-    })
-    .await?;
+    let remedy = "kubectl apply -k config/karpenter";
+    controller.says(remedy, SOON).await?;
     eventually_gated(&client, "forbidden", &key("forbidden")).await?;
     tokio::time::sleep(A_WHILE).await;
     ensure!(
