@@ -22,14 +22,9 @@ pub(crate) fn hold(
     printed: &str,
 ) -> Result<()> {
     let printed = printed.replace(&world.network_pod, POD);
-    let printed = printed.replace(
-        &format!("leading  {leader} "),
-        &format!("leading  {LEADER} "),
-    );
-    let printed = printed.replace(
-        &format!("controller: {leader} "),
-        &format!("controller: {LEADER} "),
-    );
+    let named = |name| ["leading  ", "controller: "].map(|before| format!("{before}{name} "));
+    let leaders = named(leader).into_iter().zip(named(LEADER));
+    let printed = leaders.fold(printed, |text, (is, shown)| text.replace(&is, &shown));
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs");
     let path = path.join(page);
     let text = fs::read_to_string(&path).with_context(|| path.display().to_string())?;

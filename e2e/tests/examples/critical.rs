@@ -3,13 +3,12 @@
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
-use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::api::resource::v1::ResourceSlice;
-use kube::api::{Patch, PatchParams, PostParams};
+use kube::api::PostParams;
 use kube::{Api, ResourceExt};
 use nodegate_tests::has_words;
 use serde_json::json;
-use testkit::nodegate::changes::{delete_pod, patch_node, patch_node_status};
+use testkit::nodegate::changes::{delete_pod, patch_node, patch_node_status, set_pod_succeeded};
 use testkit::nodegate::fixtures::{NodeBuilder, node, pod, set_csi_drivers};
 use testkit::nodegate::{NodeHistory, never};
 
@@ -279,10 +278,7 @@ async fn examples_check() -> Result<()> {
     run.tolerate_everything().create(&scene.client).await?;
     scene.is_unmet("gpu-1", CHECK, "has not ended yet").await?;
     scene.keeps_taint("gpu-1", TAINT, true).await?;
-    let pods: Api<Pod> = Api::namespaced(scene.client.clone(), "node-checks");
-    let ended = Patch::Merge(json!({"status": {"phase": "Succeeded"}}));
-    pods.patch_status("nccl-gpu-1-x7k2p", &PatchParams::default(), &ended)
-        .await?;
+    set_pod_succeeded(&scene.client, "node-checks", "nccl-gpu-1-x7k2p").await?;
     scene.has_taint("gpu-1", TAINT, false).await
 }
 

@@ -7,12 +7,12 @@ use k8s_openapi::api::apps::v1::DaemonSet;
 use k8s_openapi::api::core::v1::{Node, Pod};
 use k8s_openapi::api::resource::v1::ResourceSlice;
 use k8s_openapi::api::storage::v1::CSINode;
-use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
+use kube::api::{DeleteParams, PostParams};
 use kube::{Api, Client, Resource, ResourceExt};
 use serde_json::json;
 use testkit::nodegate::changes::{
     delete_node, delete_pod, patch_node, patch_node_status, remove_node_condition,
-    set_node_condition, set_pod_ready,
+    set_node_condition, set_pod_ready, set_pod_succeeded,
 };
 use testkit::nodegate::fixtures::{CRITICAL, daemon_set, node, pod, set_csi_drivers};
 use testkit::nodegate::state;
@@ -240,11 +240,7 @@ impl World {
                 let its = pod(&format!("{namespace}/{its_name}")).on(name);
                 let its = its.label("nodegate.dev/check", check).tolerate_everything();
                 its.create(client).await?;
-                let ends = json!({"status": {"phase": "Succeeded"}});
-                let pods = Api::<Pod>::namespaced(client.clone(), namespace);
-                let how = PatchParams::default();
-                pods.patch_status(&its_name, &how, &Patch::Merge(ends))
-                    .await?;
+                set_pod_succeeded(client, namespace, &its_name).await?;
             }
         }
         Ok(())

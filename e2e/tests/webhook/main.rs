@@ -15,9 +15,11 @@ use k8s_openapi::ByteString;
 use k8s_openapi::api::admissionregistration::v1::ValidatingWebhookConfiguration;
 use k8s_openapi::api::core::v1::Secret;
 use kube::Api;
+use nodegate_tests::rules::key;
 use nodegate_tests::webhook::{CONFIGURATION, PATH, call_at, call_with};
 use nodegate_tests::{SOON, refused};
 use serde_json::json;
+use testkit::nodegate::fixtures::{self, RuleBuilder};
 use testkit::nodegate::install::{NAMESPACE, config, manifests};
 use testkit::nodegate::{Cluster, Controller, Options, eventually, ports};
 use tokio::sync::OnceCell;
@@ -109,35 +111,18 @@ fn address(port: u16) -> String {
     format!("--webhook-bind-address=127.0.0.1:{port}")
 }
 
-/// A rule with its own taint and node label, and a further spec in YAML.
-fn rule(name: &str, spec: &str) -> String {
-    format!(
-        "
-apiVersion: readiness.node.x-k8s.io/v1alpha1
-kind: NodeReadinessRule
-metadata:
-  name: {name}
-spec:
-  enforcementMode: continuous
-  conditions: [{{type: Ready, requiredStatus: 'True'}}]
-  {}",
-        spec.replace('\n', "\n  ")
-    )
-}
-
-/// A taint and a node selector.
-fn about(taint: &str, effect: &str, zone: &str) -> String {
-    format!(
-        "taint: {{key: readiness.k8s.io/{taint}, effect: {effect}}}\nnodeSelector: {{matchLabels: {{zone: {zone}}}}}"
-    )
+/// A rule about the nodes of a zone.
+fn rule(name: &str, taint: &str, zone: &str) -> RuleBuilder {
+    let rule = fixtures::rule(name, &key(taint)).waits_for("Ready");
+    rule.selects("zone", zone)
 }
 
 /// Creates it and returns the warnings, as kubectl prints them.
-async fn create(cluster: &Cluster, manifest: &str) -> Result<String> {
+async fn create(cluster: &Cluster, rule: RuleBuilder) -> Result<String> {
     static FILES: AtomicU32 = AtomicU32::new(0);
     let number = FILES.fetch_add(1, Ordering::Relaxed);
     let file = cluster.folder().join(format!("rule-{number}.yaml"));
-    fs::write(&file, manifest)?;
+    fs::write(&file, rule.build().to_string())?;
     // The only way to get kubectl's standard error when it succeeds.
     let create = ["create", "--warnings-as-errors"];
     let Err(error) = cluster.kubectl_on(&create, &file).await else {
@@ -155,8 +140,7 @@ async fn create(cluster: &Cluster, manifest: &str) -> Result<String> {
 /// Sends a dry run that only the webhook refuses.
 async fn probe(cluster: &Cluster) -> Result<String> {
     let file = cluster.folder().join("probe.yaml");
-    let selector = "taint: {key: readiness.k8s.io/probe, effect: NoSchedule}\nnodeSelector: {matchLabels: {zone: 'a b'}}";
-    fs::write(&file, rule("probe", selector))?;
+    fs::write(&file, rule("probe", "probe", "a b").build().to_string())?;
     let try_out = ["create", "--dry-run=server"];
     refused(cluster.kubectl_on(&try_out, &file).await)
 }

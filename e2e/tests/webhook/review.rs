@@ -1,20 +1,21 @@
 //! What the webhook refuses and warns about, and what continues without it.
 
 use anyhow::Result;
+use nodegate_tests::rules::key;
 use nodegate_tests::{SOON, has_words, refused};
+use serde_json::json;
 use testkit::nodegate::fixtures::{daemon_set, node};
 use testkit::nodegate::{eventually, ports};
 
-use super::{about, create, install, own_cluster, reviewed, rule, start, until_reviewed};
+use super::{create, install, own_cluster, reviewed, rule, start, until_reviewed};
 
 #[tokio::test]
 async fn rules_that_conflict_are_turned_down_as_long_as_both_are_in_force() -> Result<()> {
     let cluster = &reviewed().await?.cluster;
-    let old = rule("first", &about("conflict", "NoSchedule", "a"));
-    create(cluster, &old).await?;
+    create(cluster, rule("first", "conflict", "a")).await?;
 
-    let new = rule("second", &about("conflict", "NoSchedule", "a"));
-    let error = refused(create(cluster, &new).await)?;
+    let new = rule("second", "conflict", "a");
+    let error = refused(create(cluster, new.clone()).await)?;
     has_words(&error, "(Forbidden): error when creating")?;
     has_words(
         &error,
@@ -22,7 +23,7 @@ async fn rules_that_conflict_are_turned_down_as_long_as_both_are_in_force() -> R
     )?;
     // A deleted rule does not conflict with its successor.
     cluster.kubectl(&["delete", "nrr", "first"]).await?;
-    create(cluster, &new).await?;
+    create(cluster, new).await?;
 
     // A dry run conflicts with nothing, but its end may.
     let turn = async |patch| {
@@ -30,8 +31,7 @@ async fn rules_that_conflict_are_turned_down_as_long_as_both_are_in_force() -> R
         cluster.kubectl(&arguments).await
     };
     turn(r#"{"spec":{"dryRun":true}}"#).await?;
-    let beside = rule("beside", &about("conflict", "NoSchedule", "a"));
-    create(cluster, &beside).await?;
+    create(cluster, rule("beside", "conflict", "a")).await?;
     let error = refused(turn(r#"{"spec":{"dryRun":false}}"#).await)?;
     has_words(&error, "existing rule 'beside'")?;
     Ok(())
@@ -47,15 +47,10 @@ async fn a_risky_rule_is_accepted_with_a_warning() -> Result<()> {
         .node_selector("zone", "risky")
         .create(&client)
         .await?;
-    let spec = about("risky", "NoExecute", "risky").replace(
-        "taint:",
-        "conditions: [{type: example.com/Misspelt, requiredStatus: 'True'}]\ntaint:",
-    );
-    let manifest = rule("risky", &spec).replace(
-        "  conditions: [{type: Ready, requiredStatus: 'True'}]\n",
-        "",
-    );
-    let warnings = create(cluster, &manifest).await?;
+    let taint = json!({"key": key("risky"), "effect": "NoExecute"});
+    let misspelt = json!([{"type": "example.com/Misspelt", "requiredStatus": "True"}]);
+    let risky = rule("risky", "risky", "risky").spec("taint", taint);
+    let warnings = create(cluster, risky.spec("conditions", misspelt)).await?;
     for expected in [
         "Warning: CAUTION: NoExecute with continuous mode evicts pods when conditions fail",
         "Warning: critical DaemonSet kube-system/cni does not tolerate the taint readiness.k8s.io/risky:NoExecute",
@@ -74,7 +69,7 @@ async fn without_its_webhook_no_rule_is_created_and_all_else_goes_on() -> Result
     install(&cluster, port).await?;
     let controller = start(&cluster, port).await?;
     until_reviewed(&cluster).await?;
-    create(&cluster, &rule("old", &about("down", "NoSchedule", "a"))).await?;
+    create(&cluster, rule("old", "down", "a")).await?;
     let finalizer = "-o=jsonpath={.metadata.finalizers}";
     eventually("the controller has seen the rule", SOON, async || {
         let finalizers = cluster.kubectl(&["get", "nrr", "old", finalizer]).await?;
@@ -83,8 +78,8 @@ async fn without_its_webhook_no_rule_is_created_and_all_else_goes_on() -> Result
     .await?;
     controller.stop().await?;
 
-    let new = rule("new", &about("down", "NoSchedule", "b"));
-    let error = refused(create(&cluster, &new).await)?;
+    let new = rule("new", "down", "b");
+    let error = refused(create(&cluster, new).await)?;
     has_words(&error, "failed calling webhook")?;
     let patch = async |arguments: &[&str], patch: &str| {
         let mut all = vec!["patch", "nrr", "old", "--type=merge", "-p", patch];

@@ -12,8 +12,8 @@ use testkit::nodegate::process::{Lifetime, Process};
 use testkit::nodegate::{Controller, certificate, eventually, ports};
 
 use super::{
-    PATH, SECRET, about, address, apply_secret, call_at, create, install, own_cluster, reviewed,
-    rule, spawn, until_reviewed,
+    PATH, SECRET, address, apply_secret, call_at, create, install, own_cluster, reviewed, rule,
+    spawn, until_reviewed,
 };
 
 #[tokio::test]
@@ -54,10 +54,10 @@ async fn without_permissions_the_webhook_waits_and_says_what_it_needs() -> Resul
 
     let binding = "clusterrolebinding/nrr-manager-rolebinding";
     cluster.kubectl(&["delete", binding]).await?;
-    let manifest = rule("unseen", &about("unseen", "NoSchedule", "a"));
+    let unseen = rule("unseen", "unseen", "a");
     let why = "the webhook has no permission to list rules";
     eventually("it fails closed", SOON, async || {
-        let result = create(&cluster, &manifest).await;
+        let result = create(&cluster, unseen.clone()).await;
         let is_refused = result.is_err_and(|error| error.to_string().contains(why));
         if !is_refused {
             let delete = "delete nrr unseen --wait=false --ignore-not-found";

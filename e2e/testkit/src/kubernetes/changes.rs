@@ -80,6 +80,16 @@ pub async fn set_pod_ready(client: &Client, namespace: &str, pod: &str, ready: b
     Ok(())
 }
 
+/// Reports that a pod has run to its end, with success.
+pub async fn set_pod_succeeded(client: &Client, namespace: &str, pod: &str) -> Result<()> {
+    let ended = Patch::Merge(json!({"status": {"phase": "Succeeded"}}));
+    Api::<Pod>::namespaced(client.clone(), namespace)
+        .patch_status(pod, &PatchParams::default(), &ended)
+        .await
+        .with_context(|| format!("ending pod {namespace}/{pod}"))?;
+    Ok(())
+}
+
 /// Reports a pod's first container as waiting for an image that cannot be pulled, as a kubelet does.
 pub async fn break_image(client: &Client, namespace: &str, pod: &str, image: &str) -> Result<()> {
     let pods: Api<Pod> = Api::namespaced(client.clone(), namespace);
