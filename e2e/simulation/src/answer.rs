@@ -13,18 +13,8 @@ pub type Answer = Result<Success, Refusal>;
 pub enum Success {
     Created(Arc<Value>),
     Object(Arc<Value>),
-    List(List),
     Deleted,
     Bound,
-}
-
-/// The objects of one kind at one revision.
-#[derive(Debug, Clone, PartialEq)]
-pub struct List {
-    /// The list's revision; a watch continues from here.
-    pub revision: u64,
-    /// The objects, ordered by namespace and name.
-    pub items: Vec<Arc<Value>>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -43,7 +33,7 @@ impl Success {
     pub fn code(&self) -> u16 {
         match self {
             Self::Created(_) | Self::Bound => 201,
-            Self::Object(_) | Self::List(_) | Self::Deleted => 200,
+            Self::Object(_) | Self::Deleted => 200,
         }
     }
 }
@@ -77,10 +67,6 @@ impl Refusal {
 
     pub(crate) fn conflict(key: &Key, message: &str) -> Self {
         Self::new(409, "Conflict", format!("{key}: {message}"))
-    }
-
-    pub(crate) fn bad_request(message: String) -> Self {
-        Self::new(400, "BadRequest", message)
     }
 
     pub(crate) fn unsupported_media_type(key: &Key) -> Self {

@@ -13,15 +13,10 @@ pub enum Kind {
     /// A `ResourceSlice`: DRA devices of a node.
     ResourceSlice,
     NodeReadinessRule,
-    /// Its alpha one: what the rules make of a node.
     /// Karpenter's request for a node.
     NodeClaim,
     /// A Karpenter `NodePool`, the template of `NodeClaim`s.
     NodePool,
-    /// A lease, such as the leader's.
-    Lease,
-    /// An event, in the group `events.k8s.io`.
-    Event,
 }
 
 /// Identifies an object. Ordered as the API server lists.
@@ -65,7 +60,7 @@ impl fmt::Display for Key {
 }
 
 impl Kind {
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 8] = [
         Self::Node,
         Self::Pod,
         Self::DaemonSet,
@@ -74,8 +69,6 @@ impl Kind {
         Self::NodeReadinessRule,
         Self::NodeClaim,
         Self::NodePool,
-        Self::Lease,
-        Self::Event,
     ];
 
     /// The kind and its group and version, as objects carry them, and the plural of the resource, as in paths.
@@ -93,8 +86,6 @@ impl Kind {
             ],
             Self::NodeClaim => ["NodeClaim", "karpenter.sh/v1", "nodeclaims"],
             Self::NodePool => ["NodePool", "karpenter.sh/v1", "nodepools"],
-            Self::Lease => ["Lease", "coordination.k8s.io/v1", "leases"],
-            Self::Event => ["Event", "events.k8s.io/v1", "events"],
         }
     }
 
@@ -112,10 +103,7 @@ impl Kind {
 
     /// Whether its objects are namespaced.
     pub fn is_namespaced(self) -> bool {
-        matches!(
-            self,
-            Self::Pod | Self::DaemonSet | Self::Lease | Self::Event
-        )
+        matches!(self, Self::Pod | Self::DaemonSet)
     }
 
     /// Whether a `CustomResourceDefinition` defines it.
@@ -128,10 +116,7 @@ impl Kind {
 
     /// Whether only a status subresource writes its status.
     pub fn has_status(self) -> bool {
-        !matches!(
-            self,
-            Self::CsiNode | Self::ResourceSlice | Self::Lease | Self::Event
-        )
+        !matches!(self, Self::CsiNode | Self::ResourceSlice)
     }
 
     /// Whether a created object keeps the status in the request.
@@ -142,33 +127,5 @@ impl Kind {
     /// Whether its objects count a generation.
     pub(crate) fn has_generation(self) -> bool {
         self.is_custom() || matches!(self, Self::Pod | Self::DaemonSet | Self::ResourceSlice)
-    }
-
-    /// Whether an update may leave out the resource version.
-    pub(crate) fn may_be_replaced_blindly(self) -> bool {
-        matches!(
-            self,
-            Self::Node | Self::Pod | Self::DaemonSet | Self::ResourceSlice | Self::Event
-        )
-    }
-
-    /// Whether updating an object that does not exist creates it.
-    pub(crate) fn is_created_by_update(self) -> bool {
-        matches!(self, Self::Lease | Self::Event)
-    }
-
-    /// The fields, beside name and namespace, that field selectors may name, as JSON pointers.
-    pub(crate) fn selectable(self) -> &'static [(&'static str, &'static str)] {
-        match self {
-            Self::Pod => &[
-                ("spec.nodeName", "/spec/nodeName"),
-                ("status.phase", "/status/phase"),
-            ],
-            Self::ResourceSlice => &[
-                ("spec.nodeName", "/spec/nodeName"),
-                ("spec.driver", "/spec/driver"),
-            ],
-            _ => &[],
-        }
     }
 }

@@ -5,9 +5,9 @@
 //! Nothing fails here either. The carrier of a [`Request`] to [`Server::answer`] decides whether the request and its answer
 //! arrive; the reader of [`Server::events`] decides which events it sees, and when.
 //!
-//! Not modelled: validation that Nodegate's own writes cannot fail, generated names, server-side apply, garbage collection,
-//! paged lists, managed fields, and defaults that Nodegate does not read. `tests/model` compares everything else with the real
-//! API server.
+//! Not modelled: requests that nobody in the simulation makes (such as updates), validation that Nodegate's own writes cannot fail,
+//! generated names, server-side apply, garbage collection, managed fields, and defaults that Nodegate does not read. `tests/model`
+//! compares everything else with the real API server.
 
 #![allow(
     missing_docs,
@@ -32,9 +32,9 @@ mod uid;
 pub mod watch;
 mod write;
 
-pub use answer::{Answer, List, Refusal, Success};
+pub use answer::{Answer, Refusal, Success};
 pub use kind::{Key, Kind};
 pub use request::{Part, Patch, Preconditions, Request};
-pub use selector::{InvalidSelector, Selector};
+pub use selector::Selector;
 pub use server::{Definition, Server};
 pub use watch::{Event, EventType};

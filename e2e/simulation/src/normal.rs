@@ -15,10 +15,10 @@ pub(crate) fn normalize(kind: Kind, object: &mut Value) {
     if kind.is_custom() {
         return;
     }
-    let parts = match kind {
-        Kind::Event => &[][..],
-        _ if kind.has_status() => &["spec", "status"],
-        _ => &["spec"],
+    let parts: &[&str] = if kind.has_status() {
+        &["spec", "status"]
+    } else {
+        &["spec"]
     };
     // These are written even where they are empty.
     for part in parts {

@@ -2,8 +2,7 @@
 
 use serde_json::Value;
 
-use crate::kind::{Key, Kind};
-use crate::selector::Selector;
+use crate::kind::Key;
 
 #[derive(Debug, Clone, PartialEq)]
 pub enum Request {
@@ -12,33 +11,14 @@ pub enum Request {
         key: Key,
         object: Value,
     },
-    Get {
-        key: Key,
-    },
-    /// List the objects of a kind that match a selector.
-    List {
-        kind: Kind,
-        /// Only in this namespace.
-        namespace: Option<String>,
-        selector: Selector,
-    },
     Patch {
         key: Key,
         /// The part of the object that the patch may change.
         part: Part,
         patch: Patch,
     },
-    Update {
-        key: Key,
-        /// The part of the object that the update may change.
-        part: Part,
-        object: Value,
-    },
     /// Bind a pod to a node, as the scheduler does.
-    Bind {
-        key: Key,
-        node: String,
-    },
+    Bind { key: Key, node: String },
     Delete {
         key: Key,
         /// Conditions on the object's identity.
@@ -46,6 +26,18 @@ pub enum Request {
         /// The grace period in seconds, if the request sets one.
         grace: Option<i64>,
     },
+}
+
+impl Request {
+    /// The object that it is about.
+    pub fn key(&self) -> &Key {
+        match self {
+            Self::Create { key, .. }
+            | Self::Patch { key, .. }
+            | Self::Bind { key, .. }
+            | Self::Delete { key, .. } => key,
+        }
+    }
 }
 
 /// The part of an object that a write may change.

@@ -2,8 +2,6 @@
 
 use serde_json::Value;
 
-use crate::kind::{Key, Kind};
-
 /// Selects objects for a list or a watch. The default selects all.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Selector {
@@ -29,49 +27,31 @@ enum Demand {
 /// One condition on a field; an absent field counts as an empty text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Field {
-    name: String,
+    /// Where it is, as a JSON pointer.
+    pointer: String,
     value: String,
     is_equal: bool,
 }
 
-/// A selector that cannot be parsed, or that names a field that this kind cannot be selected by.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("cannot select by {0:?}")]
-pub struct InvalidSelector(String);
-
 impl Selector {
-    /// Selects by labels: `a=b,c!=d,e in (f,g),h notin (i),j,!k`.
-    pub fn labels(self, text: &str) -> Result<Self, InvalidSelector> {
-        let labels = split(text).map(requirement).collect::<Result<_, _>>()?;
-        Ok(Self { labels, ..self })
+    /// Selects by labels, `a=b,c!=d,e in (f,g),h notin (i),j,!k`, and by fields, `metadata.name=a,spec.nodeName!=`. Panics where it
+    /// cannot read them.
+    pub fn of(labels: &str, fields: &str) -> Self {
+        Self {
+            labels: split(labels).map(requirement).collect(),
+            fields: split(fields).map(field).collect(),
+        }
     }
 
-    /// Selects by fields: `metadata.name=a,spec.nodeName!=`.
-    pub fn fields(self, text: &str) -> Result<Self, InvalidSelector> {
-        let fields = split(text).map(field).collect::<Result<_, _>>()?;
-        Ok(Self { fields, ..self })
-    }
-
-    /// Checks that this kind's objects can be selected by every field named.
-    pub fn check(&self, kind: Kind) -> Result<(), InvalidSelector> {
-        let unknown = self.fields.iter().find(|field| {
-            let mut known = kind.selectable().iter().map(|(name, _)| *name);
-            field.name != "metadata.name"
-                && !(field.name == "metadata.namespace" && kind.is_namespaced())
-                && known.all(|name| name != field.name)
-        });
-        unknown.map_or(Ok(()), |field| Err(InvalidSelector(field.name.clone())))
-    }
-
-    pub fn matches(&self, key: &Key, object: &Value) -> bool {
+    pub fn matches(&self, object: &Value) -> bool {
         let labels = &object["metadata"]["labels"];
         self.labels
             .iter()
             .all(|requirement| requirement.is_met(labels[&requirement.label].as_str()))
-            && self
-                .fields
-                .iter()
-                .all(|field| (field.of(key, object) == field.value) == field.is_equal)
+            && self.fields.iter().all(|field| {
+                let is = object.pointer(&field.pointer).and_then(Value::as_str);
+                (is.unwrap_or_default() == field.value) == field.is_equal
+            })
     }
 }
 
@@ -85,23 +65,6 @@ impl Requirement {
             Demand::Absent => value.is_none(),
             Demand::In(values) => is_one_of(values),
             Demand::NotIn(values) => !is_one_of(values),
-        }
-    }
-}
-
-impl Field {
-    fn of<'a>(&self, key: &'a Key, object: &'a Value) -> &'a str {
-        match self.name.as_str() {
-            "metadata.name" => &key.name,
-            "metadata.namespace" => &key.namespace,
-            name => key
-                .kind
-                .selectable()
-                .iter()
-                .find(|(known, _)| *known == name)
-                .and_then(|(_, pointer)| object.pointer(pointer))
-                .and_then(Value::as_str)
-                .unwrap_or_default(),
         }
     }
 }
@@ -121,51 +84,37 @@ fn split(text: &str) -> impl Iterator<Item = &str> {
     .filter(|part| !part.is_empty())
 }
 
-fn requirement(text: &str) -> Result<Requirement, InvalidSelector> {
+fn requirement(text: &str) -> Requirement {
     let (label, demand) = if let Some((label, value)) = text.split_once("!=") {
         (label, Demand::NotIn(vec![value.trim().to_owned()]))
     } else if let Some((label, value)) = text.split_once('=') {
         let value = value.trim_start_matches('=').trim();
         (label, Demand::In(vec![value.to_owned()]))
     } else if let Some((label, values)) = text.split_once(" notin ") {
-        (label, Demand::NotIn(set(values, text)?))
+        (label, Demand::NotIn(set(values)))
     } else if let Some((label, values)) = text.split_once(" in ") {
-        (label, Demand::In(set(values, text)?))
+        (label, Demand::In(set(values)))
     } else if let Some(label) = text.strip_prefix('!') {
         (label, Demand::Absent)
     } else {
         (text, Demand::Exists)
     };
-    let label = label.trim();
-    if label.is_empty() || label.contains(char::is_whitespace) {
-        return Err(InvalidSelector(text.to_owned()));
+    let label = label.trim().to_owned();
+    let is_label = !label.is_empty() && !label.contains(char::is_whitespace);
+    assert!(is_label, "cannot select by {text:?}");
+    Requirement { label, demand }
+}
+
+fn set(values: &str) -> Vec<String> {
+    let values = values.trim_matches([' ', '(', ')']).split(',');
+    values.map(|value| value.trim().to_owned()).collect()
+}
+
+fn field(text: &str) -> Field {
+    let (name, value) = text.split_once('=').expect("a field and its value");
+    Field {
+        pointer: format!("/{}", name.trim_end_matches('!').replace('.', "/")),
+        value: value.trim_start_matches('=').to_owned(),
+        is_equal: !name.ends_with('!'),
     }
-    Ok(Requirement {
-        label: label.to_owned(),
-        demand,
-    })
-}
-
-fn set(values: &str, whole: &str) -> Result<Vec<String>, InvalidSelector> {
-    let values = values
-        .trim()
-        .strip_prefix('(')
-        .and_then(|values| values.strip_suffix(')'))
-        .ok_or_else(|| InvalidSelector(whole.to_owned()))?;
-    Ok(values
-        .split(',')
-        .map(|value| value.trim().to_owned())
-        .collect())
-}
-
-fn field(text: &str) -> Result<Field, InvalidSelector> {
-    let (name, value) = text
-        .split_once('=')
-        .ok_or_else(|| InvalidSelector(text.to_owned()))?;
-    let is_equal = !name.ends_with('!');
-    Ok(Field {
-        name: name.trim_end_matches('!').trim().to_owned(),
-        value: value.trim_start_matches('=').trim().to_owned(),
-        is_equal,
-    })
 }

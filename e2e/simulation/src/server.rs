@@ -6,14 +6,14 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use crate::answer::{Answer, List, Refusal, Success};
+use crate::answer::{Answer, Refusal, Success};
 use crate::deletion::{self, Course};
 use crate::kind::{Key, Kind};
 use crate::patch;
 use crate::request::{Part, Preconditions, Request};
 use crate::selector::Selector;
 use crate::uid::Uids;
-use crate::watch::{Change, Event, bookmark};
+use crate::watch::{Change, Event};
 use crate::write;
 
 /// The namespaces that the API server creates itself.
@@ -78,19 +78,12 @@ impl Server {
     pub fn answer(&mut self, request: &Request, now: Timestamp) -> Answer {
         match request {
             Request::Create { key, object } => self.create(key, object.clone(), now),
-            Request::Get { key } => self.find(key).map(Success::Object),
-            Request::List {
-                kind,
-                namespace,
-                selector,
-            } => self.list(*kind, namespace.as_deref(), selector),
             Request::Patch { key, part, patch } => {
                 patch::check(key, patch)?;
                 let old = self.find_part(key, *part)?;
                 let new = patch::apply(key.kind, &old, patch)?;
                 self.replace(key, *part, &old, new)
             }
-            Request::Update { key, part, object } => self.update(key, *part, object.clone(), now),
             Request::Bind { key, node } => self.bind(key, node, now),
             Request::Delete {
                 key,
@@ -140,9 +133,18 @@ impl Server {
             .take_while(move |(key, _)| key.kind == kind)
     }
 
-    /// The bookmark of a watch that has received everything.
-    pub fn bookmark(&self, kind: Kind) -> Event {
-        bookmark(kind, self.revision)
+    /// The objects of a kind that match, ordered by namespace and name: in this namespace, if one is named.
+    pub fn list(
+        &self,
+        kind: Kind,
+        namespace: Option<&str>,
+        selector: &Selector,
+    ) -> Vec<Arc<Value>> {
+        self.objects(kind)
+            .filter(|(key, _)| namespace.is_none_or(|it| it == key.namespace))
+            .filter(|(_, object)| selector.matches(object))
+            .map(|(_, object)| object.clone())
+            .collect()
     }
 
     /// Compacts the changes up to this revision.
@@ -174,22 +176,6 @@ impl Server {
         self.find(key)
     }
 
-    fn list(&self, kind: Kind, namespace: Option<&str>, selector: &Selector) -> Answer {
-        selector
-            .check(kind)
-            .map_err(|error| Refusal::bad_request(error.to_string()))?;
-        let items = self
-            .objects(kind)
-            .filter(|(key, _)| namespace.is_none_or(|it| it == key.namespace))
-            .filter(|(key, object)| selector.matches(key, object))
-            .map(|(_, object)| object.clone())
-            .collect();
-        Ok(Success::List(List {
-            revision: self.revision,
-            items,
-        }))
-    }
-
     fn create(&mut self, key: &Key, mut object: Value, now: Timestamp) -> Answer {
         if !key.namespace.is_empty() && !NAMESPACES.contains(&key.namespace.as_str()) {
             return Err(Refusal::no_namespace(key));
@@ -205,24 +191,6 @@ impl Server {
             return Err(Refusal::already_exists(key));
         }
         Ok(Success::Created(self.put(key, object)))
-    }
-
-    fn update(&mut self, key: &Key, part: Part, object: Value, now: Timestamp) -> Answer {
-        let uid = object["metadata"]["uid"].clone();
-        let is_another = |old: &Value| !uid.is_null() && uid != *old;
-        let old = match self.find_part(key, part) {
-            Err(_) if key.kind.is_created_by_update() && part == Part::Main => {
-                if is_another(&Value::Null) {
-                    return Err(Refusal::conflict(key, "it is gone"));
-                }
-                return self.create(key, object, now);
-            }
-            found => found?,
-        };
-        if is_another(&old["metadata"]["uid"]) {
-            return Err(Refusal::conflict(key, "it has another UID"));
-        }
-        self.replace(key, part, &old, object)
     }
 
     fn replace(&mut self, key: &Key, part: Part, old: &Value, mut new: Value) -> Answer {

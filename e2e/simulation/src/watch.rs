@@ -53,8 +53,7 @@ impl EventType {
 impl Change {
     /// The event that a watch with this selector shows, if any.
     pub fn seen_through(&self, selector: &Selector) -> Option<Event> {
-        let in_view =
-            |state: &Option<Arc<Value>>| state.clone().filter(|it| selector.matches(&self.key, it));
+        let in_view = |state: &Option<Arc<Value>>| state.clone().filter(|it| selector.matches(it));
         let (event_type, object) = match (in_view(&self.before), in_view(&self.after)) {
             (None, None) => return None,
             (None, Some(after)) => (EventType::Added, after),
@@ -70,7 +69,7 @@ impl Change {
 }
 
 /// A bookmark: a watch of this kind has shown everything up to this revision.
-pub(crate) fn bookmark(kind: Kind, revision: u64) -> Event {
+pub fn bookmark(kind: Kind, revision: u64) -> Event {
     let object = json!({
         "apiVersion": kind.api_version(),
         "kind": kind.name(),

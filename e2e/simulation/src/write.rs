@@ -128,19 +128,12 @@ pub(crate) fn bound(key: &Key, pod: &Value, node: &str, now: Timestamp) -> Resul
     Ok(bound)
 }
 
-/// Refuses another revision than the stored one, or a missing one where the kind requires it.
+/// Refuses another revision than the stored one.
 fn check_version(key: &Key, old: &Value, new: &Value) -> Result<(), Refusal> {
     let version = |object: &Value| object["metadata"]["resourceVersion"].clone();
-    let is_unsaid = |version: &Value| version.as_str().is_none_or(str::is_empty);
     let wanted = version(new);
-    if is_unsaid(&wanted) {
-        if key.kind.may_be_replaced_blindly() {
-            return Ok(());
-        }
-        let field = "metadata.resourceVersion".to_owned();
-        return Err(Refusal::invalid(key, vec![field]));
-    }
-    if wanted == version(old) {
+    let is_unsaid = wanted.as_str().is_none_or(str::is_empty);
+    if is_unsaid || wanted == version(old) {
         Ok(())
     } else {
         Err(Refusal::conflict(key, "it has been modified"))

@@ -113,7 +113,7 @@ pub(super) fn decoded<K: DeserializeOwned>(object: &Value) -> Result<K, RequestE
 fn object(answer: crate::Answer) -> Result<std::sync::Arc<Value>, RequestError> {
     match answer {
         Ok(Success::Created(object) | Success::Object(object)) => Ok(object),
-        Ok(Success::List(_) | Success::Deleted | Success::Bound) => Err(RequestError::Gone),
+        Ok(Success::Deleted | Success::Bound) => Err(RequestError::Gone),
         Err(refusal) => Err(refused(&refusal)),
     }
 }

@@ -13,6 +13,7 @@ use std::cell::RefCell;
 
 use anyhow::{Context, Result, ensure};
 use jiff::Timestamp;
+use nodegate_simulation::watch::bookmark;
 use nodegate_simulation::{EventType, Key, Kind, Request, Selector, Server};
 use proptest::test_runner::{Config, RngSeed, TestCaseError, TestRunner, contextualize_config};
 use serde_json::{Value, json};
@@ -90,7 +91,7 @@ fn a_watch_ends_with_a_bookmark_and_is_refused_from_a_forgotten_revision() -> Re
             !bookmarks.is_empty() && bookmarks.iter().all(|it| *it == "BOOKMARK"),
             "{seen:?}"
         );
-        let bookmark = model.bookmark(Kind::Node);
+        let bookmark = bookmark(Kind::Node, model.revision());
         assert_eq!(bookmark.event_type, EventType::Bookmark);
         let fields = |object: &Value| {
             let mut object = outcome::comparable(Kind::Node, object);

@@ -14,7 +14,6 @@ pub(crate) struct Outcome {
     /// Whether the refusal names invalid fields.
     pub names_fields: bool,
     pub object: Option<Value>,
-    pub items: Option<Vec<Value>>,
 }
 
 impl Outcome {
@@ -27,15 +26,10 @@ impl Outcome {
             message: String::new(),
             names_fields: false,
             object: None,
-            items: None,
         };
         match answer {
             Ok(Success::Created(object) | Success::Object(object)) => {
                 outcome.object = Some((*object).clone());
-            }
-            Ok(Success::List(list)) => {
-                let items = list.items.iter().map(|item| (**item).clone());
-                outcome.items = Some(items.collect());
             }
             Ok(Success::Deleted | Success::Bound) => {}
             Err(refusal) => {
@@ -47,10 +41,9 @@ impl Outcome {
         outcome
     }
 
-    pub(crate) fn of_real(code: u16, mut body: Value) -> Self {
+    pub(crate) fn of_real(code: u16, body: Value) -> Self {
         let text = |field: &Value| field.as_str().unwrap_or_default().to_owned();
         let is_status = body["kind"] == "Status" && body["apiVersion"] == "v1";
-        let items = body["items"].as_array_mut().map(std::mem::take);
         Self {
             code,
             reason: if code < 300 {
@@ -60,8 +53,7 @@ impl Outcome {
             },
             message: text(&body["message"]),
             names_fields: body["details"]["causes"].is_array(),
-            object: (!is_status && items.is_none()).then_some(body),
-            items,
+            object: (!is_status).then_some(body),
         }
     }
 }

@@ -5,14 +5,14 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
 use jiff::Timestamp;
-use nodegate_simulation::{Event, Key, Kind, Selector, Server};
+use nodegate_simulation::{Event, Key, Kind, Request, Selector, Server};
 use serde_json::{Value, json};
 use testkit::nodegate::Cluster;
 
 use crate::outcome::{Outcome, comparable};
 use crate::random;
 use crate::real::{Real, Watch};
-use crate::step::{Sight, Slot, Step, selector};
+use crate::step::{Sight, Slot, Step};
 
 /// How long a watch may take to show a change.
 const SOON: Duration = Duration::from_secs(10);
@@ -117,17 +117,13 @@ impl Pair {
 
 impl Run<'_> {
     async fn step(&mut self, step: &Step) -> Result<()> {
-        let request = self.of_model.request(step);
-        let model = Outcome::of_model(self.model.answer(&request, Timestamp::UNIX_EPOCH));
-        let real = if let Step::List(kind, namespace, labels, fields) = step {
-            let fields = fields.replace("<prefix>", &self.prefix);
-            self.pair
-                .real
-                .list(*kind, *namespace, labels, &fields)
-                .await?
-        } else {
-            self.pair.real.answer(&self.of_real.request(step)).await?
-        };
+        if let Step::List(kind, namespace, labels, fields) = step {
+            return self.list(*kind, *namespace, labels, fields).await;
+        }
+        let ours = self.of_model.request(step).context("no request")?;
+        let theirs = self.of_real.request(step).context("no request")?;
+        let model = Outcome::of_model(self.model.answer(&ours, Timestamp::UNIX_EPOCH));
+        let real = self.pair.real.answer(&theirs).await?;
         self.pair.requests += 1;
         *self.pair.codes.entry(real.code).or_default() += 1;
         let is_said = !real.reason.is_empty();
@@ -147,39 +143,41 @@ impl Run<'_> {
             same(&real),
             real.message
         );
-        match step {
-            Step::List(kind, ..) => {
-                let mine = |item: &Value| is_of(&self.prefix, item);
-                let items = real.items.unwrap_or_default();
-                let items: Vec<Value> = items.into_iter().filter(mine).collect();
-                self.compare_all(*kind, &model.items.unwrap_or_default(), &items)
+        match (model.object, real.object) {
+            (Some(model), Some(real)) => {
+                let key = ours.key();
+                self.of_model.note(key.clone(), &model);
+                self.of_real.note(key.clone(), &real);
+                self.compare(key.kind, &model, &real)
             }
-            _ => match (step.slot(), model.object, real.object) {
-                (Some(slot), Some(model), Some(real)) => {
-                    self.of_model.note(slot, &model);
-                    self.of_real.note(slot, &real);
-                    self.compare(slot.0, &model, &real)
-                }
-                (_, Some(_), None) => bail!("the API server shows no object"),
-                // The API server's answers about deleted objects vary.
-                _ => Ok(()),
-            },
+            (Some(_), None) => bail!("the API server shows no object"),
+            // The API server's answers about deleted objects vary.
+            _ => Ok(()),
         }
     }
 
-    fn compare_all(&mut self, kind: Kind, model: &[Value], real: &[Value]) -> Result<()> {
-        let names = |items: &[Value]| -> Vec<Value> {
-            let name = |item: &Value| item["metadata"]["name"].clone();
-            items.iter().map(name).collect()
-        };
+    async fn list(
+        &mut self,
+        kind: Kind,
+        namespace: Option<&str>,
+        labels: &str,
+        fields: &str,
+    ) -> Result<()> {
+        let fields = fields.replace("<prefix>", &self.prefix);
+        let selector = Selector::of(labels, &fields);
+        let ours = self.model.list(kind, namespace, &selector);
+        let real = &self.pair.real;
+        let mut theirs = real.list(kind, namespace, labels, &fields).await?;
+        theirs.retain(|item| is_of(&self.prefix, item));
+        let name = |item: &Value| item["metadata"]["name"].clone();
+        let in_model: Vec<Value> = ours.iter().map(|item| name(item)).collect();
+        let in_real: Vec<Value> = theirs.iter().map(name).collect();
         ensure!(
-            names(model) == names(real),
-            "the model lists {:?}, the API server {:?}",
-            names(model),
-            names(real)
+            in_model == in_real,
+            "the model lists {in_model:?}, the API server {in_real:?}"
         );
-        for (model, real) in model.iter().zip(real) {
-            self.compare(kind, model, real)?;
+        for (ours, theirs) in ours.iter().zip(&theirs) {
+            self.compare(kind, ours, theirs)?;
         }
         Ok(())
     }
@@ -196,8 +194,10 @@ impl Run<'_> {
     /// Compares the events of the watches, up to the object that marks the end of the sequence.
     async fn events(&mut self) -> Result<()> {
         for (number, (kind, _, _, object)) in (10..).zip(WATCHES) {
-            let end = Step::Create(Slot(kind, number), object());
-            let outcome = self.pair.real.answer(&self.of_real.request(&end)).await?;
+            let key = self.of_real.key(Slot(kind, number));
+            let object = object();
+            let end = Request::Create { key, object };
+            let outcome = self.pair.real.answer(&end).await?;
             ensure!(outcome.code == 201, "the end: {}", outcome.message);
         }
         let mut result = Ok(());
@@ -206,7 +206,7 @@ impl Run<'_> {
             let seen = tokio::time::timeout(SOON, self.seen(usize::from(number) - 10, &end))
                 .await
                 .context("a watch that shows nothing")??;
-            let selector = selector(labels, fields);
+            let selector = Selector::of(labels, fields);
             let compared = self
                 .compare_events(kind, &selector, &seen)
                 .with_context(|| format!("a watch of {kind:?} {labels} {fields}"));

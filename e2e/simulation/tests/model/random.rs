@@ -22,7 +22,6 @@ pub(crate) fn steps() -> impl Strategy<Value = Vec<Step>> {
         Kind::NodeReadinessRule,
         Kind::NodeClaim,
         Kind::NodePool,
-        Kind::Lease,
     ];
     vec(select(kinds), 1..3).prop_flat_map(|kinds| {
         let slots: Vec<Slot> = kinds
@@ -66,14 +65,11 @@ fn step(slot: Slot) -> BoxedStrategy<Step> {
     prop_oneof![
         4 => create(slot),
         binds => select(vec!["w1", "w2"]).prop_map(move |node| Step::Bind(slot, node)),
-        1 => Just(Step::Get(slot)),
         1 => (select(namespaces), select(labels.to_vec()), select(fields(kind)))
             .prop_map(move |(namespace, labels, fields)| Step::List(kind, namespace, labels, fields)),
         4 => (part(), select(json_patches(kind))).prop_map(move |(part, patch)| Step::Json(slot, part, patch)),
         4 => (part(), edit()).prop_map(move |(part, patch)| Step::Merge(slot, part, patch)),
         strategics => (part(), select(strategic(kind))).prop_map(move |(part, patch)| Step::Strategic(slot, part, patch)),
-        4 => (part(), edit()).prop_map(move |(part, edit)| Step::Update(slot, part, edit)),
-        1 => (part(), edit()).prop_map(move |(part, edit)| Step::Stale(slot, part, edit)),
         2 => (select(preconditions()), select(vec![None, None, Some(0), Some(5)]))
             .prop_map(move |(preconditions, grace)| Step::Delete(slot, preconditions, grace)),
     ]
@@ -124,8 +120,6 @@ pub(crate) fn bodies(kind: Kind) -> Vec<Value> {
         Kind::NodeReadinessRule => rule(),
         Kind::NodeClaim => claim(),
         Kind::NodePool => pool(),
-        Kind::Lease => json!({"spec": {"holderIdentity": "a", "leaseDurationSeconds": 15}}),
-        Kind::Event => event(),
     };
     let with = |patch: Value| {
         let mut body = plain.clone();
@@ -156,7 +150,7 @@ pub(crate) fn bodies(kind: Kind) -> Vec<Value> {
     bodies
 }
 
-/// Changes for merge patches and for updates.
+/// Changes for merge patches.
 fn edits(kind: Kind) -> Vec<Value> {
     let mut edits = vec![
         json!({}),
@@ -171,7 +165,6 @@ fn edits(kind: Kind) -> Vec<Value> {
         json!({"metadata": {"uid": "<uid>", "resourceVersion": "<version>", "labels": {"pool": "c"}}}),
         json!({"metadata": {"uid": "<first uid>", "labels": {"pool": "d"}}}),
         json!({"metadata": {"resourceVersion": "<first version>", "labels": {"pool": "e"}}}),
-        json!({"metadata": {"resourceVersion": null, "labels": {"pool": "f"}}}),
         json!({"metadata": {"generation": 7}}),
     ];
     if kind.has_status() && !kind.is_custom() {
@@ -224,11 +217,6 @@ fn edits(kind: Kind) -> Vec<Value> {
             json!({"spec": {"weight": 1}}),
             json!({"spec": {"weight": 2}, "status": {"resources": {"nodes": "1"}}}),
         ],
-        Kind::Lease => vec![
-            json!({"spec": {"holderIdentity": "a", "leaseTransitions": 1}}),
-            json!({"spec": {"holderIdentity": "b", "leaseTransitions": 2}}),
-        ],
-        Kind::Event => Vec::new(),
     });
     edits
 }
@@ -351,16 +339,4 @@ pub(crate) fn claim() -> Value {
 
 pub(crate) fn pool() -> Value {
     json!({"spec": {"template": claim()}})
-}
-
-pub(crate) fn event() -> Value {
-    json!({
-        "eventTime": "2026-01-01T00:00:00.000000Z",
-        "reportingController": "nodegate.dev/test",
-        "reportingInstance": "test",
-        "action": "Test",
-        "reason": "Test",
-        "type": "Normal",
-        "regarding": {"kind": "Node", "name": "w1"},
-    })
 }

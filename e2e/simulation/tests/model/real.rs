@@ -2,7 +2,7 @@
 
 use std::pin::Pin;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, ensure};
 use futures::io::AsyncBufRead;
 use futures::{AsyncBufReadExt, StreamExt};
 use http::Request as HttpRequest;
@@ -34,8 +34,6 @@ impl Real {
                 self.send("POST", &path, "application/json", Some(&object))
                     .await?
             }
-            Request::Get { key } => self.send("GET", &path(key), "", None).await?,
-            Request::List { .. } => bail!("a selector has no text: `list` takes it"),
             Request::Patch { key, part, patch } => {
                 let (content, body) = match patch {
                     Patch::Json(patch) => ("json-patch", serde_json::to_value(patch)?),
@@ -44,12 +42,6 @@ impl Real {
                 };
                 let content = format!("application/{content}+json");
                 self.send("PATCH", &part_path(key, *part), &content, Some(&body))
-                    .await?
-            }
-            Request::Update { key, part, object } => {
-                let object = named(key, object);
-                let path = part_path(key, *part);
-                self.send("PUT", &path, "application/json", Some(&object))
                     .await?
             }
             Request::Bind { key, node } => {
@@ -90,11 +82,13 @@ impl Real {
         namespace: Option<&str>,
         labels: &str,
         fields: &str,
-    ) -> Result<Outcome> {
+    ) -> Result<Vec<Value>> {
         let path = collection(kind, namespace);
         let path = format!("{path}?{}", selection(labels, fields));
-        let (code, body) = self.send("GET", &path, "", None).await?;
-        Ok(Outcome::of_real(code, body))
+        let (code, mut list) = self.send("GET", &path, "", None).await?;
+        ensure!(code == 200, "listing {path}: {list}");
+        let items = list["items"].as_array_mut();
+        Ok(items.map(std::mem::take).unwrap_or_default())
     }
 
     /// The current revision of lists of this kind.

@@ -3,14 +3,12 @@
 use nodegate_simulation::{Kind, Part};
 use serde_json::{Value, json};
 
-use crate::random::{self, bodies, event, pod};
+use crate::random::{self, bodies, pod};
 use crate::step::{Slot, Step};
 
 const NODE: Slot = Slot(Kind::Node, 0);
 const POD: Slot = Slot(Kind::Pod, 0);
 const RULE: Slot = Slot(Kind::NodeReadinessRule, 0);
-const LEASE: Slot = Slot(Kind::Lease, 0);
-const EVENT: Slot = Slot(Kind::Event, 0);
 
 /// Every sequence with the behaviour it shows.
 pub(crate) fn all() -> Vec<(&'static str, Vec<Step>)> {
@@ -21,8 +19,6 @@ pub(crate) fn all() -> Vec<(&'static str, Vec<Step>)> {
         ("an object goes with its last finalizer", finalizers()),
         ("a pod has its time to end", pods()),
         ("a pod is bound once", binding()),
-        ("a bare lease is made by an update, and held by its revision", lease()),
-        ("an event is written once", vec![Step::Create(EVENT, event()), Step::Get(EVENT), Step::Create(EVENT, event())]),
     ];
     all.extend(Kind::ALL.map(|kind| ("the life of each kind", life(kind))));
     all
@@ -35,7 +31,6 @@ fn life(kind: Kind) -> Vec<Step> {
         .flat_map(|body| {
             [
                 Step::Create(slot, body),
-                Step::Get(slot),
                 Step::Delete(slot, json!({}), Some(0)),
             ]
         })
@@ -50,7 +45,6 @@ fn nothing() -> Vec<Step> {
     for kind in Kind::ALL {
         let slot = Slot(kind, 1);
         steps.extend([
-            Step::Get(slot),
             Step::Merge(slot, Part::Main, json!({})),
             Step::Delete(slot, json!({}), None),
             Step::Delete(slot, json!({"uid": "1"}), None),
@@ -60,21 +54,18 @@ fn nothing() -> Vec<Step> {
             steps.push(Step::Merge(slot, Part::Status, json!({})));
         }
     }
-    steps.push(Step::List(Kind::Node, None, "", "spec.nodeName=w1"));
     steps
 }
 
 fn no_namespace() -> Vec<Step> {
     vec![
         Step::Create(Slot(Kind::Pod, 3), pod(None)),
-        Step::Get(Slot(Kind::Pod, 3)),
         Step::List(Kind::Pod, Some("nowhere"), "", ""),
     ]
 }
 
 fn finalizers() -> Vec<Step> {
     let mut steps = Vec::new();
-    let undeleted = json!({"metadata": {"deletionTimestamp": null}});
     let none = json!([{"op": "remove", "path": "/metadata/finalizers"}]);
     for slot in [NODE, RULE, POD] {
         let with_two = json!({"metadata": {"finalizers": ["example.com/f", "example.com/g"]}});
@@ -91,9 +82,7 @@ fn finalizers() -> Vec<Step> {
             Step::Create(slot, body.clone()),
             list(json!(["example.com/h", "example.com/f"])),
             list(json!(["example.com/f"])),
-            Step::Update(slot, Part::Main, undeleted.clone()),
             list(json!([])),
-            Step::Get(slot),
             Step::Create(slot, body),
             Step::Json(slot, Part::Main, none.clone()),
             Step::Delete(slot, json!({}), None),
@@ -109,7 +98,6 @@ fn binding() -> Vec<Step> {
         Step::Bind(NODE, "w1"),
         Step::Create(POD, pod(None)),
         Step::Bind(POD, "w1"),
-        Step::Get(POD),
         Step::Bind(POD, "w1"),
         Step::Bind(POD, "w2"),
         Step::Delete(POD, json!({}), None),
@@ -139,28 +127,11 @@ fn pods() -> Vec<Step> {
         delete(Some(10)),
         status(json!({"phase": "Succeeded"})),
         delete(Some(0)),
-        Step::Get(POD),
         Step::Create(POD, pod(Some("w2"))),
         status(json!({"phase": "Failed"})),
         Step::Create(Slot(Kind::Pod, 1), pod(Some("w1"))),
         Step::List(Kind::Pod, None, "", live),
         delete(None),
         Step::Delete(Slot(Kind::Pod, 1), json!({}), Some(0)),
-    ]
-}
-
-fn lease() -> Vec<Step> {
-    let held = |by: &str| json!({"spec": {"holderIdentity": by}});
-    vec![
-        Step::Update(LEASE, Part::Main, held("a")),
-        Step::Update(LEASE, Part::Main, held("b")),
-        Step::Stale(LEASE, Part::Main, held("a")),
-        Step::Update(LEASE, Part::Main, held("b")),
-        Step::Delete(LEASE, json!({}), None),
-        Step::Stale(
-            LEASE,
-            Part::Main,
-            json!({"metadata": null, "spec": {"holderIdentity": "c"}}),
-        ),
     ]
 }

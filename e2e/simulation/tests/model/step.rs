@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use nodegate_simulation::{Key, Kind, Part, Patch, Preconditions, Request, Selector};
+use nodegate_simulation::{Key, Kind, Part, Patch, Preconditions, Request};
 use serde_json::{Value, json};
 
 /// An object, by its number.
@@ -14,35 +14,13 @@ pub(crate) struct Slot(pub Kind, pub u8);
 #[derive(Debug, Clone)]
 pub(crate) enum Step {
     Create(Slot, Value),
-    Get(Slot),
-    /// With namespace, labels and fields.
-    List(Kind, Option<&'static str>, &'static str, &'static str),
     Json(Slot, Part, Value),
     Merge(Slot, Part, Value),
     Strategic(Slot, Part, Value),
-    /// The object as last shown, with this merge patch.
-    Update(Slot, Part, Value),
-    /// The object as first shown, with this merge patch.
-    Stale(Slot, Part, Value),
     Bind(Slot, &'static str),
     Delete(Slot, Value, Option<i64>),
-}
-
-impl Step {
-    pub(crate) fn slot(&self) -> Option<Slot> {
-        match self {
-            Self::Create(slot, _)
-            | Self::Get(slot)
-            | Self::Json(slot, ..)
-            | Self::Merge(slot, ..)
-            | Self::Strategic(slot, ..)
-            | Self::Update(slot, ..)
-            | Self::Stale(slot, ..)
-            | Self::Bind(slot, _)
-            | Self::Delete(slot, ..) => Some(*slot),
-            Self::List(..) => None,
-        }
-    }
+    /// The objects of a kind, with namespace, labels and fields.
+    List(Kind, Option<&'static str>, &'static str, &'static str),
 }
 
 /// What one server has shown in one sequence.
@@ -50,7 +28,7 @@ impl Step {
 pub(crate) struct Sight {
     /// The prefix of all names in this sequence.
     prefix: String,
-    shown: HashMap<Slot, Vec<Value>>,
+    shown: HashMap<Key, Vec<Value>>,
 }
 
 impl Sight {
@@ -62,8 +40,8 @@ impl Sight {
     }
 
     /// Records an object as shown.
-    pub(crate) fn note(&mut self, slot: Slot, object: &Value) {
-        self.shown.entry(slot).or_default().push(object.clone());
+    pub(crate) fn note(&mut self, key: Key, object: &Value) {
+        self.shown.entry(key).or_default().push(object.clone());
     }
 
     pub(crate) fn key(&self, Slot(kind, number): Slot) -> Key {
@@ -76,20 +54,12 @@ impl Sight {
         }
     }
 
-    /// The request for this server.
-    pub(crate) fn request(&self, step: &Step) -> Request {
-        match step {
+    /// The request for this server; `None` for a list, which is no request of the model.
+    pub(crate) fn request(&self, step: &Step) -> Option<Request> {
+        Some(match step {
             Step::Create(slot, object) => Request::Create {
                 key: self.key(*slot),
                 object: self.fill(*slot, object),
-            },
-            Step::Get(slot) => Request::Get {
-                key: self.key(*slot),
-            },
-            Step::List(kind, namespace, labels, fields) => Request::List {
-                kind: *kind,
-                namespace: namespace.map(str::to_owned),
-                selector: selector(labels, &fields.replace("<prefix>", &self.prefix)),
             },
             Step::Json(slot, part, patch) => {
                 let patch = self.fill(*slot, patch);
@@ -101,14 +71,6 @@ impl Sight {
             }
             Step::Strategic(slot, part, patch) => {
                 self.patch(*slot, *part, Patch::Strategic(self.fill(*slot, patch)))
-            }
-            Step::Update(slot, part, edit) => {
-                let shown = self.shown.get(slot).and_then(|shown| shown.last());
-                self.update(*slot, *part, shown, edit)
-            }
-            Step::Stale(slot, part, edit) => {
-                let shown = self.shown.get(slot).and_then(|shown| shown.first());
-                self.update(*slot, *part, shown, edit)
             }
             Step::Bind(slot, node) => Request::Bind {
                 key: self.key(*slot),
@@ -126,7 +88,8 @@ impl Sight {
                     grace: *grace,
                 }
             }
-        }
+            Step::List(..) => return None,
+        })
     }
 
     fn patch(&self, slot: Slot, part: Part, patch: Patch) -> Request {
@@ -137,23 +100,12 @@ impl Sight {
         }
     }
 
-    fn update(&self, slot: Slot, part: Part, shown: Option<&Value>, edit: &Value) -> Request {
-        let mut object = shown.cloned().unwrap_or_else(|| json!({}));
-        // Older managed fields would be restored, which makes a revision even where nothing else changes.
-        if let Some(metadata) = object["metadata"].as_object_mut() {
-            metadata.remove("managedFields");
-        }
-        json_patch::merge(&mut object, &self.fill(slot, edit));
-        Request::Update {
-            key: self.key(slot),
-            part,
-            object,
-        }
-    }
-
     /// Replaces texts in angle brackets with what was shown.
     fn fill(&self, slot: Slot, template: &Value) -> Value {
-        let shown = self.shown.get(&slot).map_or(&[][..], Vec::as_slice);
+        let shown = self
+            .shown
+            .get(&self.key(slot))
+            .map_or(&[][..], Vec::as_slice);
         let of = |object: Option<&Value>, pointer: &str| {
             let found = object.and_then(|object| object.pointer(pointer));
             found.cloned().unwrap_or(Value::Null)
@@ -170,7 +122,6 @@ impl Sight {
                 "<first version>" => metadata(shown.first(), "resourceVersion"),
                 "<taints>" => of(shown.last(), "/spec/taints"),
                 "<finalizers>" => of(shown.last(), "/metadata/finalizers"),
-                "<annotations>" => of(shown.last(), "/metadata/annotations"),
                 _ => template.clone(),
             },
             Value::Array(items) => items.iter().map(|item| self.fill(slot, item)).collect(),
@@ -182,11 +133,4 @@ impl Sight {
             _ => template.clone(),
         }
     }
-}
-
-pub(crate) fn selector(labels: &str, fields: &str) -> Selector {
-    Selector::default()
-        .labels(labels)
-        .and_then(|selector| selector.fields(fields))
-        .expect("a selector that can be read")
 }

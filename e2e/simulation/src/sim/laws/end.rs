@@ -105,9 +105,7 @@ fn moved_lately(moment: &Moment<'_>, now: Time) -> bool {
             (Some(before), Some(after)) => without_times(before) == without_times(after),
             _ => false,
         };
-        !is_ours(change.who)
-            && !matches!(change.key.kind, Kind::Lease | Kind::Event)
-            && !is_heartbeat()
+        !is_ours(change.who) && !is_heartbeat()
     })
 }
 

@@ -39,9 +39,6 @@ type Times = VecDeque<Time>;
 
 impl Writes {
     fn note_change(&mut self, change: &Change) {
-        if matches!(change.key.kind, Kind::Lease | Kind::Event) {
-            return;
-        }
         let node = match change.key.kind {
             Kind::Node | Kind::CsiNode => Some(change.key.name.clone()),
             Kind::Pod => {
@@ -162,11 +159,7 @@ fn count(times: &mut Times, at: Time, window: Time) -> usize {
 
 /// The written object, if writes to it are bounded.
 pub(super) fn target(request: &Request) -> Option<&Key> {
-    let (Request::Create { key, .. } | Request::Patch { key, .. } | Request::Delete { key, .. }) =
-        request
-    else {
-        return None;
-    };
+    let key = request.key();
     matches!(
         key.kind,
         Kind::Node | Kind::NodeReadinessRule | Kind::NodeClaim

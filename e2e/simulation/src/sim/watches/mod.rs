@@ -381,11 +381,8 @@ impl Feed {
         let Some(version) = self.version else {
             seen.push(Seen::Init(self.watch, clocks.now(now).monotonic));
             let source = &self.source;
-            let items: Vec<_> = cluster
-                .objects(source.kind)
-                .filter(|(key, object)| source.covers(key) && source.selector.matches(key, object))
-                .map(|(_, object)| object.clone())
-                .collect();
+            let (server, namespace) = (cluster.server(), source.namespace.as_deref());
+            let items = server.list(source.kind, namespace, &source.selector);
             let mut pages: VecDeque<_> = items.chunks(PAGE).map(<[_]>::to_vec).collect();
             if pages.is_empty() {
                 pages.push_back(Vec::new());

@@ -18,13 +18,11 @@ impl Source {
     /// The source of a watch with this scope.
     pub(super) fn of(watch: Watch, scope: &Filter) -> Self {
         let labels = scope.labels.as_ref().map(ToString::to_string);
-        let selector = Selector::default().labels(&labels.unwrap_or_default());
         let fields = scope.fields.as_deref().unwrap_or_default();
-        let selector = selector.and_then(|selector| selector.fields(fields));
         Self {
             kind: kind(watch),
             namespace: scope.namespace.clone(),
-            selector: selector.expect("the engine's selectors are the API server's"),
+            selector: Selector::of(&labels.unwrap_or_default(), fields),
         }
     }
 
