@@ -7,7 +7,6 @@ use std::time::{Duration, Instant};
 use clap::Parser;
 use nodegate_simulation::sim::defect::quiet_panics;
 use nodegate_simulation::sim::explore::{Explorer, Tally, new_seed, pace};
-use nodegate_simulation::sim::machine::engine;
 use nodegate_simulation::sim::script::Script;
 use nodegate_simulation::sim::trace::Trace;
 use nodegate_simulation::sim::{Scenario, scenarios};
@@ -88,7 +87,7 @@ fn explore(args: &Args, chosen: Vec<Scenario>, seed: u64) -> ExitCode {
         }
     };
     let until = (!args.exhaustive).then(|| began + Duration::from_secs(args.seconds));
-    let mut explorer = Explorer::new(chosen, &engine, until, progress);
+    let mut explorer = Explorer::new(chosen, until, progress);
     if let Some(law) = &args.until_broken {
         explorer.stop_once_broken(law.clone());
     }
@@ -113,11 +112,7 @@ fn explore(args: &Args, chosen: Vec<Scenario>, seed: u64) -> ExitCode {
 }
 
 fn replay(script: &Script, trace: bool) -> ExitCode {
-    let outcome = if trace {
-        script.trace(&engine)
-    } else {
-        script.run(&engine)
-    };
+    let outcome = script.run(trace);
     print!("{}", Trace(&outcome));
     match outcome.violation {
         Some(violation) => {

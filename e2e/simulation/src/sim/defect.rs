@@ -1,10 +1,10 @@
-//! Defects of a machine that break no law but must never happen, such as a panic.
+//! Defects of the engine that break no law but must never happen, such as a panic.
 
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Once;
 
-/// A machine did something that no machine may do.
+/// The engine did something that it may never do.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Defect(pub String);
 
@@ -13,7 +13,7 @@ thread_local! {
     static IS_GUARDED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Silences the panics of machines: they are reported as broken laws.
+/// Silences the panics of the engine: they are reported as broken laws.
 pub fn quiet_panics() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
@@ -26,7 +26,7 @@ pub fn quiet_panics() {
     });
 }
 
-/// Runs a part of the machine and turns a panic into a defect.
+/// Runs a part of the engine and turns a panic into a defect.
 pub fn guarded<T>(part: impl FnOnce() -> T) -> Result<T, Defect> {
     IS_GUARDED.set(true);
     let result = catch_unwind(AssertUnwindSafe(part));

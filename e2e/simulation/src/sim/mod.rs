@@ -11,7 +11,6 @@ pub mod explore;
 pub mod fault;
 pub mod law;
 pub mod laws;
-pub mod machine;
 mod process;
 pub mod rng;
 pub mod run;

@@ -2,7 +2,6 @@
 //! faults give the same run.
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 
 use nodegate::condition::Watch;
 use nodegate::engine::election::LEASE_DURATION;
@@ -14,7 +13,6 @@ use super::fault::{Fault, Incident};
 use super::law::{Moment, Report, Violation};
 use super::laws::ledger::Ledger;
 use super::laws::{self, Laws};
-use super::machine::Start;
 use super::process::{Process, World};
 use super::rng::Rng;
 use super::scenario::Scenario;
@@ -37,23 +35,8 @@ pub struct Outcome {
     pub events: BTreeMap<(usize, Watch), usize>,
     /// The cluster with its whole history.
     pub cluster: Cluster,
-    /// Notes about the processes; with `trace` also all inputs and effects of their machines.
+    /// Notes about the processes; with `trace` also all inputs and effects of the engine.
     pub notes: Vec<(Time, String)>,
-}
-
-impl Outcome {
-    /// A hash of everything that has happened.
-    pub fn digest(&self) -> u64 {
-        let mut digest = Digest::default();
-        for change in self.cluster.changes() {
-            let _ = write!(digest, "{change:?}");
-        }
-        for write in self.cluster.writes() {
-            let _ = write!(digest, "{:?} {:?} {}", write.at, write.who, write.code);
-        }
-        let _ = write!(digest, "{:?}", self.notes);
-        digest.0
-    }
 }
 
 /// Something that a fault does at a certain time.
@@ -72,7 +55,7 @@ struct Run<'a> {
     scenario: &'a Scenario,
     world: World<'a>,
     actors: Vec<(Box<dyn Actor>, Rng)>,
-    processes: Vec<Process<'a>>,
+    processes: Vec<Process>,
     mishaps: Vec<(Time, Mishap)>,
     laws: Laws,
     ledger: Ledger,
@@ -83,42 +66,23 @@ struct Run<'a> {
     judged_at: Time,
 }
 
-/// Runs a schedule to its end, or until a law is broken.
-pub fn run(scenario: &Scenario, seed: u64, faults: &[Fault], start: Start<'_>) -> Outcome {
-    judged_run(scenario, seed, faults, start, laws::all(), false)
-}
-
-/// Runs a schedule under these laws. With `trace`, notes all inputs and effects of the machines.
-pub fn judged_run(
-    scenario: &Scenario,
-    seed: u64,
-    faults: &[Fault],
-    start: Start<'_>,
-    laws: Laws,
-    trace: bool,
-) -> Outcome {
+/// Runs a schedule to its end, or until a law is broken. With `trace`, notes all inputs and effects of the engine.
+pub fn run(scenario: &Scenario, seed: u64, faults: &[Fault], trace: bool) -> Outcome {
     let settings = (scenario.settings)();
-    let mut run = Run::new(scenario, &settings, seed, faults, start, laws);
+    let mut run = Run::new(scenario, &settings, seed, faults);
     run.world.trace = trace;
     let violation = run.go().err();
     run.outcome(violation)
 }
 
 impl<'a> Run<'a> {
-    fn new(
-        scenario: &'a Scenario,
-        settings: &'a Settings,
-        seed: u64,
-        faults: &'a [Fault],
-        start: Start<'a>,
-        laws: Laws,
-    ) -> Self {
+    fn new(scenario: &'a Scenario, settings: &'a Settings, seed: u64, faults: &'a [Fault]) -> Self {
         let mut rng = Rng::new(seed);
         let mut cluster = Cluster::new(rng.next());
         let mut build = rng.fork();
         let actors = scenario.begin(&mut cluster, &mut build);
         let base = time::beginning();
-        let process = |instance| Process::new(instance, start, scenario, faults, base, rng.fork());
+        let process = |instance| Process::new(instance, scenario, faults, base, rng.fork());
         let processes: Vec<_> = (0..scenario.instances).map(process).collect();
         let mut mishaps: Vec<_> = faults.iter().flat_map(mishaps).collect();
         mishaps.sort_by_key(|(at, _)| *at);
@@ -141,7 +105,7 @@ impl<'a> Run<'a> {
             reports: vec![Report::default(); processes.len()],
             processes,
             mishaps,
-            laws,
+            laws: laws::all(),
             ledger: Ledger::default(),
             noted: 0,
             judged: (0, 0),
@@ -343,22 +307,4 @@ fn mishaps(fault: &Fault) -> Vec<(Time, Mishap)> {
     let stales = Mishap::Stales { watch, from, until };
     // The leader must still be alive to tell the others apart.
     vec![(from.min(at.saturating_sub(ms(1))), stales), begins]
-}
-
-/// FNV-1a.
-struct Digest(u64);
-
-impl Default for Digest {
-    fn default() -> Self {
-        Self(0xcbf2_9ce4_8422_2325)
-    }
-}
-
-impl std::fmt::Write for Digest {
-    fn write_str(&mut self, text: &str) -> std::fmt::Result {
-        for byte in text.bytes() {
-            self.0 = (self.0 ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3);
-        }
-        Ok(())
-    }
 }

@@ -4,9 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use super::fault::Fault;
-use super::laws;
-use super::machine::Start;
-use super::run::{Outcome, judged_run};
+use super::run::{Outcome, run};
 use super::scenario::Scenario;
 use super::scenarios;
 
@@ -19,28 +17,9 @@ pub struct Script {
 }
 
 impl Script {
-    /// Runs it to its end, or until a law is broken.
-    pub fn run(&self, start: Start<'_>) -> Outcome {
-        judged_run(
-            &self.scenario,
-            self.seed,
-            &self.faults,
-            start,
-            laws::all(),
-            false,
-        )
-    }
-
-    /// Runs it with notes of all inputs and effects of the machines.
-    pub fn trace(&self, start: Start<'_>) -> Outcome {
-        judged_run(
-            &self.scenario,
-            self.seed,
-            &self.faults,
-            start,
-            laws::all(),
-            true,
-        )
+    /// Runs it to its end, or until a law is broken. With `trace`, notes all inputs and effects of the engine.
+    pub fn run(&self, trace: bool) -> Outcome {
+        run(&self.scenario, self.seed, &self.faults, trace)
     }
 }
 

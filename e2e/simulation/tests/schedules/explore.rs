@@ -5,7 +5,6 @@ use std::time::{Duration, Instant};
 
 use nodegate_simulation::sim::defect::quiet_panics;
 use nodegate_simulation::sim::explore::{Explorer, new_seed, pace};
-use nodegate_simulation::sim::machine::engine;
 use nodegate_simulation::sim::scenarios;
 
 /// How long new schedules are tried.
@@ -24,7 +23,7 @@ fn no_law_is_broken_whatever_goes_wrong() {
     println!("seed {seed}");
     let began = Instant::now();
     let until = given.is_none().then_some(began + LASTS);
-    let mut explorer = Explorer::new(scenarios::all(), &engine, until, |_, _, _| {});
+    let mut explorer = Explorer::new(scenarios::all(), until, |_, _, _| {});
     explorer.quiet(seed);
     if given.is_some() {
         explorer.stop_after(SCHEDULES);

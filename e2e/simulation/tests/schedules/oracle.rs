@@ -9,7 +9,6 @@ use std::collections::BTreeMap;
 use nodegate_simulation::Kind;
 use nodegate_simulation::sim::defect::quiet_panics;
 use nodegate_simulation::sim::explore::faults::singles;
-use nodegate_simulation::sim::machine::engine;
 use nodegate_simulation::sim::run::{Outcome, run};
 use nodegate_simulation::sim::scenarios;
 use serde_json::Value;
@@ -73,13 +72,13 @@ fn a_fault_does_not_change_the_final_state() {
         {
             continue;
         }
-        let quiet = run(&scenario, SEED, &[], &engine);
+        let quiet = run(&scenario, SEED, &[], false);
         let expected = end(&quiet);
         let faults = singles(&scenario, &quiet);
         let step = (faults.len() / FAULTS).max(1);
         for fault in faults.iter().step_by(step) {
             tried += 1;
-            let actual = end(&run(&scenario, SEED, std::slice::from_ref(fault), &engine));
+            let actual = end(&run(&scenario, SEED, std::slice::from_ref(fault), false));
             let mut objects = expected.keys().chain(actual.keys());
             if let Some(object) = objects.find(|it| expected.get(*it) != actual.get(*it)) {
                 differences.push(format!(

@@ -5,9 +5,7 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::Instant;
 
-use nodegate_simulation::sim::laws;
-use nodegate_simulation::sim::machine::engine;
-use nodegate_simulation::sim::run::judged_run;
+use nodegate_simulation::sim::run::run;
 use nodegate_simulation::sim::scenarios::WORLD;
 
 /// The number of worlds, unless [`VARIABLE`] sets it.
@@ -20,11 +18,11 @@ fn a_thousand_worlds_break_no_law() {
     let worlds = worlds.map_or(WORLDS, |it| it.parse().expect("LAB_WORLDS is a number"));
     let (next, broken) = (AtomicU64::new(0), Mutex::new(Vec::new()));
     let began = Instant::now();
-    let run = || {
+    let work = || {
         while let seed = next.fetch_add(1, Ordering::Relaxed)
             && seed < worlds
         {
-            let outcome = judged_run(&WORLD, seed, &[], &engine, laws::all(), false);
+            let outcome = run(&WORLD, seed, &[], false);
             if let Some(violation) = outcome.violation {
                 let mut broken = broken.lock().unwrap_or_else(PoisonError::into_inner);
                 broken.push(format!(
@@ -36,7 +34,7 @@ fn a_thousand_worlds_break_no_law() {
     };
     thread::scope(|scope| {
         for _ in 0..thread::available_parallelism().map_or(1, usize::from) {
-            scope.spawn(run);
+            scope.spawn(work);
         }
     });
     println!("{worlds} worlds in {} s", began.elapsed().as_secs());

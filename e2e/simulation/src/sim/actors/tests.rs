@@ -6,8 +6,7 @@ use super::ask::{condition, has_taint, node_key, text, uid};
 use super::*;
 use crate::sim::Scenario;
 use crate::sim::cluster::{Cluster, View};
-use crate::sim::machine::engine;
-use crate::sim::run::judged_run;
+use crate::sim::run::run;
 use crate::sim::scenario::Scene;
 use crate::sim::settings::usual;
 use crate::sim::time::{ms, s};
@@ -24,7 +23,7 @@ fn played(build: for<'a> fn(Scene<'a>) -> Scene<'a>) -> Cluster {
         settles: s(10),
         build,
     };
-    judged_run(&scenario, 7, &[], &engine, Vec::new(), false).cluster
+    run(&scenario, 7, &[], false).cluster
 }
 
 fn pods<'a>(at: View<'a>, node: &str, app: &str) -> Vec<&'a Value> {

@@ -10,7 +10,6 @@ use std::fmt;
 use std::time::{Duration, Instant};
 
 use super::law::Violation;
-use super::machine::Start;
 use super::rng::Rng;
 use super::run::Outcome;
 use super::scenario::Scenario;
@@ -32,7 +31,6 @@ type Progress<'a> = Box<dyn FnMut(&Tally, usize, &Scenario) + 'a>;
 /// Runs schedules and collects findings.
 pub struct Explorer<'a> {
     scenarios: Vec<Scenario>,
-    start: Start<'a>,
     /// Each scenario's outcome without faults, by its index.
     quiet: BTreeMap<usize, Outcome>,
     tally: Tally,
@@ -48,17 +46,15 @@ pub struct Explorer<'a> {
 }
 
 impl<'a> Explorer<'a> {
-    /// Explores schedules of these scenarios, with the machine that `start` makes, until `until` at the latest. After each
-    /// schedule it calls `progress` with the counts so far, the number of findings, and the scenario.
+    /// Explores schedules of these scenarios until `until` at the latest. After each schedule it calls `progress` with the counts so
+    /// far, the number of findings, and the scenario.
     pub fn new(
         scenarios: Vec<Scenario>,
-        start: Start<'a>,
         until: Option<Instant>,
         progress: impl FnMut(&Tally, usize, &Scenario) + 'a,
     ) -> Self {
         Self {
             scenarios,
-            start,
             quiet: BTreeMap::new(),
             tally: Tally::default(),
             findings: BTreeMap::new(),
@@ -160,7 +156,7 @@ impl<'a> Explorer<'a> {
     }
 
     fn try_out(&mut self, script: Script) -> Outcome {
-        let mut outcome = script.run(self.start);
+        let mut outcome = script.run(false);
         self.tally.add(&script, &outcome);
         let scenario = script.scenario;
         if let Some(violation) = outcome.violation.take() {
@@ -168,7 +164,7 @@ impl<'a> Explorer<'a> {
             if let Some(known) = self.findings.get_mut(&key) {
                 known.count += 1;
             } else {
-                let (script, violation) = shrink::shrink(script, violation, self.start);
+                let (script, violation) = shrink::shrink(script, violation);
                 let finding = Finding {
                     script,
                     violation,

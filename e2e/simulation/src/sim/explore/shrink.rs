@@ -2,7 +2,6 @@
 
 use crate::sim::fault::{Fault, Incident};
 use crate::sim::law::Violation;
-use crate::sim::machine::Start;
 use crate::sim::script::Script;
 use crate::sim::time::{Time, ms, s};
 
@@ -10,11 +9,7 @@ use crate::sim::time::{Time, ms, s};
 const BUDGET: usize = 150;
 
 /// The smallest script found that breaks the same law, with its violation.
-pub(super) fn shrink(
-    script: Script,
-    violation: Violation,
-    start: Start<'_>,
-) -> (Script, Violation) {
+pub(super) fn shrink(script: Script, violation: Violation) -> (Script, Violation) {
     let mut best = (script, violation);
     let mut budget = BUDGET;
     'again: loop {
@@ -23,7 +18,7 @@ pub(super) fn shrink(
                 return best;
             }
             budget -= 1;
-            let violation = candidate.run(start).violation;
+            let violation = candidate.run(false).violation;
             if let Some(violation) = violation.filter(|it| it.law == best.1.law) {
                 best = (candidate, violation);
                 continue 'again;

@@ -15,11 +15,11 @@ use crate::sim::time::{Time, s};
 /// How long a stopped process has to finish its requests.
 const STOPPING: Time = s(5);
 
-impl Process<'_> {
+impl Process {
     /// Kills the process; it restarts after a while. Its requests under way may arrive or not.
     pub(crate) fn die(&mut self, world: &mut World<'_>, down: Time) {
         let now = world.cluster.now();
-        if self.machine.take().is_none() {
+        if self.engine.take().is_none() {
             return;
         }
         let life = self.life;
@@ -48,7 +48,7 @@ impl Process<'_> {
     }
 
     pub(super) fn stop(&mut self, now: Time, down: Time) {
-        if self.machine.is_some() && self.stopping.is_none() {
+        if self.engine.is_some() && self.stopping.is_none() {
             self.stopping = Some((now + STOPPING, down));
             self.inputs.push(Input::Stop);
         }
@@ -65,7 +65,7 @@ impl Process<'_> {
                 self.clocks.step(SignedDuration::from_secs(by));
             }
             Incident::Suspend(it) | Incident::Freeze(it)
-                if it == instance && self.machine.is_some() && self.asleep.is_none() =>
+                if it == instance && self.engine.is_some() && self.asleep.is_none() =>
             {
                 self.asleep = Some(Sleep {
                     since: now,
@@ -96,7 +96,7 @@ impl Process<'_> {
                     feed.die();
                 }
             }
-            Incident::Expired(watch) if self.machine.is_some() => {
+            Incident::Expired(watch) if self.engine.is_some() => {
                 if let Some(feed) = self.feed(watch) {
                     feed.expire(now);
                 }

@@ -46,7 +46,7 @@ pub(super) enum Fate {
     },
 }
 
-impl Process<'_> {
+impl Process {
     /// Carries out the requests that have arrived.
     pub(super) fn carry_requests(&mut self, world: &mut World<'_>) {
         let now = world.cluster.now();

@@ -1,4 +1,4 @@
-//! One instance of Nodegate: its machine, its watches, its requests under way, its clocks and its part in the election.
+//! One instance of Nodegate: its engine, its watches, its requests under way, its clocks and its part in the election.
 
 mod control;
 mod flights;
@@ -8,8 +8,8 @@ mod world;
 use std::time::Instant;
 
 use nodegate::condition::Watch;
-use nodegate::engine::RequestError;
 use nodegate::engine::io::{Effect, Input};
+use nodegate::engine::{Engine, RequestError};
 use nodegate::selector::Filter;
 
 use super::cluster::Change;
@@ -17,7 +17,6 @@ use super::defect::{Defect, guarded};
 use super::election::{Life, RETRY_PERIOD, Standing};
 use super::fault::Fault;
 use super::law::Report;
-use super::machine::{Machine, Start};
 use super::rng::Rng;
 use super::scenario::Scenario;
 use super::time::{Clocks, Time, ms, s};
@@ -26,23 +25,22 @@ pub(super) use flights::LONGEST_FLIGHT;
 use flights::{DEADLINE, Flight, Stage};
 pub(super) use world::World;
 
-/// How many times a second a machine may ask to be woken when nothing is new.
+/// How many times a second the engine may ask to be woken when nothing is new.
 const IDLE_TURNS: u32 = 300;
 
-pub(super) struct Process<'a> {
+pub(super) struct Process {
     instance: usize,
-    start: Start<'a>,
     /// `None` while the process is dead.
-    machine: Option<Box<dyn Machine>>,
+    engine: Option<Engine>,
     /// How often it has been started before.
     life: u32,
     starts_at: Time,
     clocks: Clocks,
-    /// The watches that its machine has started in any of its lives.
+    /// The watches that its engine has started in any of its lives.
     feeds: Vec<Feed>,
     /// When the suspension of all rules starts and ends.
     brake: Option<(Time, Time)>,
-    /// Whether its machine knows of the suspension.
+    /// Whether its engine knows of the suspension.
     is_braked: bool,
     /// The events that its watches must not show.
     unobserved: Vec<(Watch, usize)>,
@@ -57,11 +55,11 @@ pub(super) struct Process<'a> {
     woke_at: Option<Time>,
     /// The deadline to finish stopping, and how long it is down afterwards.
     stopping: Option<(Time, Time)>,
-    /// Whether its machine knows that it must stop.
+    /// Whether its engine knows that it must stop.
     was_told_to_stop: bool,
     asleep: Option<Sleep>,
     cut_off_until: Time,
-    /// When the machine was last called, and how often within that second without new input.
+    /// When the engine was last called, and how often within that second without new input.
     asked_at: Time,
     idle_turns: u32,
     writes: usize,
@@ -77,11 +75,10 @@ struct Sleep {
     is_suspended: bool,
 }
 
-impl<'a> Process<'a> {
+impl Process {
     /// An instance that starts soon.
     pub(super) fn new(
         instance: usize,
-        start: Start<'a>,
         scenario: &Scenario,
         faults: &[Fault],
         base: Instant,
@@ -101,8 +98,7 @@ impl<'a> Process<'a> {
         }
         Self {
             instance,
-            start,
-            machine: None,
+            engine: None,
             life: 0,
             starts_at: rng.between(ms(0), ms(500)),
             clocks: Clocks::new(base),
@@ -154,12 +150,12 @@ impl<'a> Process<'a> {
             Stage::Answered(at, _) => self.is_awake().then_some(at),
         });
         let flights = flights.min();
-        let own = match (&self.machine, self.asleep) {
+        let own = match (&self.engine, self.asleep) {
             (None, _) => Some(self.starts_at),
             (Some(_), Some(sleep)) => Some(sleep.until),
-            (Some(machine), None) => {
+            (Some(engine), None) => {
                 let feeds = self.feeds.iter().map(Feed::next).min();
-                let wake = machine.next_wake().map(|wake| self.clocks.when(wake));
+                let wake = engine.next_wake().map(|wake| self.clocks.when(wake));
                 let wake = wake.map(|wake| wake.max(self.asked_at + ms(1)));
                 let input = (!self.inputs.is_empty()).then_some(Time::ZERO);
                 let stop = self.stopping.map(|(until, _)| until);
@@ -177,7 +173,7 @@ impl<'a> Process<'a> {
     }
 
     pub(super) fn changed(&mut self, change: &Change) {
-        if self.machine.is_some() {
+        if self.engine.is_some() {
             for feed in &mut self.feeds {
                 feed.changed(change);
             }
@@ -188,7 +184,7 @@ impl<'a> Process<'a> {
     pub(super) fn step(&mut self, world: &mut World<'_>) -> Result<(), Defect> {
         let now = world.cluster.now();
         self.carry_requests(world);
-        if self.machine.is_none() {
+        if self.engine.is_none() {
             if self.starts_at > now {
                 return Ok(());
             }
@@ -214,10 +210,10 @@ impl<'a> Process<'a> {
         Ok(())
     }
 
-    /// Has the machine fill its gauges.
+    /// Has the engine fill its gauges, to see that this works.
     pub(super) fn survey(&self, now: Time) -> Result<(), Defect> {
-        match &self.machine {
-            Some(machine) => guarded(|| machine.survey(self.clocks.now(now))),
+        match &self.engine {
+            Some(engine) => guarded(|| engine.survey(self.clocks.now(now))).map(drop),
             None => Ok(()),
         }
     }
@@ -231,14 +227,13 @@ impl<'a> Process<'a> {
     }
 
     fn is_awake(&self) -> bool {
-        self.machine.is_some() && self.asleep.is_none()
+        self.engine.is_some() && self.asleep.is_none()
     }
 
     fn begin(&mut self, world: &mut World<'_>) -> Result<(), Defect> {
         let now = world.cluster.now();
         let clocks = self.clocks.now(now);
-        let start = self.start;
-        self.machine = Some(guarded(|| start(world.settings, clocks))?);
+        self.engine = Some(guarded(|| Engine::new(world.settings, clocks))?);
         for feed in &mut self.feeds {
             feed.forget();
         }
@@ -296,14 +291,14 @@ impl<'a> Process<'a> {
         self.flights = rest;
     }
 
-    /// Passes the inputs to the machine and carries out its effects.
+    /// Passes the inputs to the engine and carries out its effects.
     fn ask(&mut self, world: &mut World<'_>) -> Result<(), Defect> {
         let now = world.cluster.now();
         let clocks = self.clocks.now(now);
-        let Some(machine) = &mut self.machine else {
+        let Some(engine) = &mut self.engine else {
             return Ok(());
         };
-        let is_due = machine
+        let is_due = engine
             .next_wake()
             .is_some_and(|wake| wake <= clocks.monotonic);
         if self.inputs.is_empty() && !is_due {
@@ -326,13 +321,13 @@ impl<'a> Process<'a> {
                 world.note((self.instance, self.life), || format!("<- {input:?}"));
             }
         }
-        let effects = guarded(|| machine.take(inputs, clocks))?;
+        let effects = guarded(|| engine.take(inputs, clocks))?;
         if world.trace {
             for effect in &effects {
                 world.note((self.instance, self.life), || format!("-> {effect:?}"));
             }
         }
-        if machine.has_synced() && self.report.synced_since.is_none() {
+        if engine.has_synced() && self.report.synced_since.is_none() {
             self.report.synced_since = Some(now);
         }
         self.note_nodes(now);
@@ -355,7 +350,7 @@ impl<'a> Process<'a> {
         Ok(())
     }
 
-    /// Starts a watch that the machine asks for.
+    /// Starts a watch that the engine asks for.
     fn watch(&mut self, watch: Watch, scope: &Filter, now: Time) {
         if self.feed(watch).is_none() {
             let mut feed = Feed::new(watch, scope, self.rng.fork());

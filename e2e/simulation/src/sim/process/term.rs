@@ -13,10 +13,10 @@ use crate::sim::watches::Feed;
 /// How long a process is down after it has lost the lease.
 const RESTART: Time = s(1);
 
-impl Process<'_> {
+impl Process {
     pub(super) fn elect(&mut self, world: &mut World<'_>) {
         let now = world.cluster.now();
-        let Some(machine) = &self.machine else { return };
+        let Some(engine) = &self.engine else { return };
         if world.instances == 1 || self.stopping.is_some() {
             self.attempt_at = Time::MAX;
             return;
@@ -33,7 +33,7 @@ impl Process<'_> {
             self.attempt_at = now + RETRY_PERIOD;
         }
         let leads = self.standing.term.is_some();
-        if !leads && !may_stand(machine.has_synced(), shown, clock) {
+        if !leads && !may_stand(engine.has_synced(), shown, clock) {
             return;
         }
         let is_refused = now < self.cut_off_until
@@ -78,10 +78,10 @@ impl Process<'_> {
 
     pub(super) fn end_if_stopped(&mut self, world: &mut World<'_>) {
         let now = world.cluster.now();
-        let (Some((until, down)), Some(machine)) = (self.stopping, &self.machine) else {
+        let (Some((until, down)), Some(engine)) = (self.stopping, &self.engine) else {
             return;
         };
-        if self.inputs.is_empty() && (machine.is_idle() || until <= now) {
+        if self.inputs.is_empty() && (engine.is_idle() || until <= now) {
             world.lease.release(self.id());
             self.die(world, down);
         }

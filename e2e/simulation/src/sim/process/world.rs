@@ -18,7 +18,7 @@ pub(crate) struct World<'a> {
     pub troubled_until: Time,
     /// Notes about the processes for the trace.
     pub notes: Vec<(Time, String)>,
-    /// Whether to note all inputs and effects of the machines, too.
+    /// Whether to note all inputs and effects of the engine, too.
     pub trace: bool,
 }
 
