@@ -28,7 +28,6 @@ pub mod request;
 pub mod selector;
 mod server;
 pub mod sim;
-mod uid;
 pub mod watch;
 mod write;
 

@@ -12,7 +12,7 @@ use crate::kind::{Key, Kind};
 use crate::patch;
 use crate::request::{Part, Preconditions, Request};
 use crate::selector::Selector;
-use crate::uid::Uids;
+use crate::sim::Rng;
 use crate::watch::{Change, Event};
 use crate::write;
 
@@ -27,7 +27,7 @@ pub struct Server {
     objects: BTreeMap<Key, Arc<Value>>,
     /// The changes since then, in order, one per revision.
     log: VecDeque<Change>,
-    uids: Uids,
+    uids: Rng,
     /// What admission does to a created node.
     admission: Option<fn(&Self, &mut Value)>,
     definition: Definition,
@@ -50,7 +50,7 @@ impl Server {
             compacted: 0,
             objects: BTreeMap::new(),
             log: VecDeque::new(),
-            uids: Uids::new(seed),
+            uids: Rng::new(seed),
             admission: None,
             definition: Definition::default(),
         }
@@ -186,7 +186,7 @@ impl Server {
         if self.drops_nodegate(key) {
             write::drop_nodegate(&mut object);
         }
-        let object = write::created(key, object, &self.uids.next(), now)?;
+        let object = write::created(key, object, &self.uids.uid(), now)?;
         if self.objects.contains_key(key) {
             return Err(Refusal::already_exists(key));
         }

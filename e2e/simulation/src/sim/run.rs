@@ -232,13 +232,13 @@ impl<'a> Run<'a> {
     fn somebody_came_or_went(&self) -> bool {
         let standing = |report: &Report| (report.runs_since, report.leads_since);
         let mut pairs = self.reports.iter().zip(&self.processes);
-        pairs.any(|(report, process)| standing(report) != standing(process.report()))
+        pairs.any(|(report, process)| standing(report) != standing(&process.report))
     }
 
     fn judge(&mut self, is_end: bool) -> Result<(), Violation> {
         for (report, process) in self.reports.iter_mut().zip(&self.processes) {
-            if report != process.report() {
-                report.clone_from(process.report());
+            if *report != process.report {
+                report.clone_from(&process.report);
             }
         }
         let cluster = &self.world.cluster;
@@ -285,7 +285,11 @@ impl<'a> Run<'a> {
         });
         Outcome {
             violation,
-            writes: self.processes.iter().map(Process::writes).collect(),
+            writes: self
+                .processes
+                .iter()
+                .map(|process| process.writes)
+                .collect(),
             events: events.collect(),
             cluster: self.world.cluster,
             notes: self.world.notes,

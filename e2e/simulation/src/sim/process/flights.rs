@@ -74,7 +74,7 @@ impl Process {
     /// Whether the request is a consistent read of a resource whose view lags.
     fn is_slow(&mut self, request: &Request) -> bool {
         match request {
-            Request::ReadVersion(watch, _) => self.feed(*watch).is_some_and(|it| it.lags()),
+            Request::ReadVersion(watch, _) => self.feed(*watch).is_some_and(|it| it.lag.is_some()),
             _ => false,
         }
     }

@@ -62,8 +62,9 @@ pub(super) struct Process {
     /// When the engine was last called, and how often within that second without new input.
     asked_at: Time,
     idle_turns: u32,
-    writes: usize,
-    report: Report,
+    /// How many writes it has made or attempted.
+    pub(super) writes: usize,
+    pub(super) report: Report,
     rng: Rng,
 }
 
@@ -124,18 +125,9 @@ impl Process {
         }
     }
 
-    pub(super) fn report(&self) -> &Report {
-        &self.report
-    }
-
-    /// How many writes it has made or attempted.
-    pub(super) fn writes(&self) -> usize {
-        self.writes
-    }
-
     /// How many events each of its watches has shown.
     pub(super) fn events(&self) -> impl Iterator<Item = (Watch, usize)> {
-        self.feeds.iter().map(|feed| (feed.watch(), feed.events()))
+        self.feeds.iter().map(|feed| (feed.watch, feed.events))
     }
 
     /// Whether it believes that it leads.
@@ -219,7 +211,7 @@ impl Process {
     }
 
     fn feed(&mut self, watch: Watch) -> Option<&mut Feed> {
-        self.feeds.iter_mut().find(|feed| feed.watch() == watch)
+        self.feeds.iter_mut().find(|feed| feed.watch == watch)
     }
 
     fn id(&self) -> Life {
@@ -354,7 +346,8 @@ impl Process {
     fn watch(&mut self, watch: Watch, scope: &Filter, now: Time) {
         if self.feed(watch).is_none() {
             let mut feed = Feed::new(watch, scope, self.rng.fork());
-            hide(&mut feed, &self.unobserved);
+            let hidden = self.unobserved.iter().filter(|(it, _)| *it == watch);
+            feed.hidden = hidden.map(|(_, event)| *event).collect();
             self.feeds.push(feed);
         }
         let cut_off_until = self.cut_off_until;
@@ -374,21 +367,12 @@ impl Process {
         let seen = &mut self.report.nodes_seen;
         for feed in &self.feeds {
             // Within one life their number only grows.
-            if feed.nodes().len() <= seen.len() {
+            if feed.nodes.len() <= seen.len() {
                 continue;
             }
-            for uid in feed.nodes() {
+            for uid in &feed.nodes {
                 seen.entry(uid.clone()).or_insert(now);
             }
-        }
-    }
-}
-
-/// Hides the events of this list that belong to the watch.
-fn hide(feed: &mut Feed, unobserved: &[(Watch, usize)]) {
-    for (watch, event) in unobserved {
-        if feed.watch() == *watch {
-            feed.hide(*event);
         }
     }
 }

@@ -8,7 +8,6 @@ use super::{Process, World};
 use crate::sim::election::RETRY_PERIOD;
 use crate::sim::fault::Trouble;
 use crate::sim::time::{Time, s};
-use crate::sim::watches::Feed;
 
 /// How long a process is down after it has lost the lease.
 const RESTART: Time = s(1);
@@ -22,7 +21,7 @@ impl Process {
             return;
         }
         let clock = self.clocks.now(now).monotonic;
-        let shown_at = self.feeds.iter().map(Feed::shown_at).max();
+        let shown_at = self.feeds.iter().map(|feed| feed.shown_at).max();
         let shown = self.clocks.now(shown_at.unwrap_or_default()).monotonic;
         let is_due = self.attempt_at <= now;
         let is_over = |term: &Term| term.ends() <= clock;

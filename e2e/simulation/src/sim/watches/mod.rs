@@ -35,7 +35,7 @@ const PATIENCE: Time = s(20);
 
 #[derive(Debug)]
 pub(super) struct Feed {
-    watch: Watch,
+    pub watch: Watch,
     source: Source,
     stage: Stage,
     /// From where it goes on; `None` for a list.
@@ -43,20 +43,20 @@ pub(super) struct Feed {
     /// The revision to which consistent reads have advanced the API server's own view.
     moved: u64,
     /// The API server's view stalls at this revision until this time.
-    lag: Option<(u64, Time)>,
+    pub lag: Option<(u64, Time)>,
     /// When it last showed something.
-    shown_at: Time,
+    pub shown_at: Time,
     pause: Time,
     /// The times in which it stalls.
     stills: Vec<(Time, Time)>,
     /// Until when events are delayed, and by how much.
     late: (Time, Time),
     /// How many events were shown or hidden, over all lives of the process.
-    events: usize,
-    /// The numbers of the hidden events.
-    hidden: Vec<usize>,
+    pub events: usize,
+    /// The numbers of the events to hide, each with the next one of its object.
+    pub hidden: Vec<usize>,
     /// The UIDs of the nodes shown in this life.
-    nodes: BTreeSet<String>,
+    pub nodes: BTreeSet<String>,
     rng: Rng,
 }
 
@@ -154,30 +154,6 @@ impl Feed {
         self.stage = Stage::Ended;
     }
 
-    pub(super) fn watch(&self) -> Watch {
-        self.watch
-    }
-
-    /// How many events have been shown or hidden.
-    pub(super) fn events(&self) -> usize {
-        self.events
-    }
-
-    /// The UIDs of the nodes shown in this life.
-    pub(super) fn nodes(&self) -> &BTreeSet<String> {
-        &self.nodes
-    }
-
-    /// When it last showed something.
-    pub(super) fn shown_at(&self) -> Time {
-        self.shown_at
-    }
-
-    /// Hides this event, and the next one of its object.
-    pub(super) fn hide(&mut self, event: usize) {
-        self.hidden.push(event);
-    }
-
     pub(super) fn stand_still(&mut self, from: Time, until: Time) {
         self.stills.push((from, until));
     }
@@ -203,10 +179,6 @@ impl Feed {
     /// Stalls the API server's view at this revision until then.
     pub(super) fn lag(&mut self, revision: u64, until: Time) {
         self.lag = Some((revision, until));
-    }
-
-    pub(super) fn lags(&self) -> bool {
-        self.lag.is_some()
     }
 
     /// Whether the API server's view does not yet include this revision.
