@@ -8,60 +8,48 @@ use crate::sim::run::Outcome;
 use crate::sim::script::Script;
 use crate::sim::time::Time;
 
+/// The columns of the table: what is counted for each scenario.
+const COLUMNS: [&str; 7] = [
+    "schedules",
+    "killed",
+    "lost",
+    "unseen",
+    "others",
+    "changes",
+    "broken",
+];
+/// Their widths.
+const WIDTHS: [usize; 7] = [9, 7, 7, 7, 7, 8, 7];
+
+type Counts = [usize; 7];
+
 /// Counts of the schedules run.
 #[derive(Debug, Clone, Default)]
 pub struct Tally {
-    scenarios: BTreeMap<&'static str, Tried>,
-}
-
-#[derive(Debug, Clone, Default)]
-struct Tried {
-    schedules: usize,
-    killed: usize,
-    lost: usize,
-    unseen: usize,
-    others: usize,
-    changes: usize,
+    scenarios: BTreeMap<&'static str, Counts>,
     simulated: Time,
-    violations: usize,
-}
-
-impl Tried {
-    fn add(&mut self, other: &Self) {
-        self.schedules += other.schedules;
-        self.killed += other.killed;
-        self.lost += other.lost;
-        self.unseen += other.unseen;
-        self.others += other.others;
-        self.changes += other.changes;
-        self.simulated += other.simulated;
-        self.violations += other.violations;
-    }
 }
 
 impl Tally {
     pub fn add(&mut self, script: &Script, outcome: &Outcome) {
-        let tried = self.scenarios.entry(script.scenario.name()).or_default();
-        tried.schedules += 1;
+        let counts = self.scenarios.entry(script.scenario.name()).or_default();
+        counts[0] += 1;
         for fault in &script.faults {
-            *match fault {
-                Fault::Kill { .. } => &mut tried.killed,
-                Fault::AnswerLost { .. } => &mut tried.lost,
-                Fault::Unobserved { .. } => &mut tried.unseen,
-                Fault::Timed { .. } => &mut tried.others,
-            } += 1;
+            let column = match fault {
+                Fault::Kill { .. } => 1,
+                Fault::AnswerLost { .. } => 2,
+                Fault::Unobserved { .. } => 3,
+                Fault::Timed { .. } => 4,
+            };
+            counts[column] += 1;
         }
-        tried.changes += outcome.cluster.changes().len();
-        tried.simulated += outcome.cluster.now();
-        tried.violations += usize::from(outcome.violation.is_some());
+        counts[5] += outcome.cluster.changes().len();
+        counts[6] += usize::from(outcome.violation.is_some());
+        self.simulated += outcome.cluster.now();
     }
 
     pub fn schedules(&self) -> usize {
-        self.scenarios.values().map(|tried| tried.schedules).sum()
-    }
-
-    pub fn violations(&self) -> usize {
-        self.scenarios.values().map(|tried| tried.violations).sum()
+        self.scenarios.values().map(|counts| counts[0]).sum()
     }
 }
 
@@ -70,38 +58,23 @@ impl fmt::Display for Tally {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let width = self.scenarios.keys().map(|name| name.len()).max();
         let width = width.unwrap_or_default().max(8);
-        writeln!(
-            f,
-            "{:width$} {:>9} {:>7} {:>7} {:>7} {:>7} {:>8} {:>7}",
-            "scenario", "schedules", "killed", "lost", "unseen", "others", "changes", "broken"
-        )?;
-        let mut sum = Tried::default();
-        for (name, tried) in &self.scenarios {
-            line(f, name, tried, width)?;
-            sum.add(tried);
+        let mut line = |name: &str, cells: [String; 7]| {
+            write!(f, "{name:width$}")?;
+            for (cell, width) in cells.iter().zip(WIDTHS) {
+                write!(f, " {cell:>width$}")?;
+            }
+            writeln!(f)
+        };
+        line("scenario", COLUMNS.map(str::to_owned))?;
+        let mut all = Counts::default();
+        for (name, counts) in &self.scenarios {
+            line(name, counts.map(|count| count.to_string()))?;
+            for (sum, count) in all.iter_mut().zip(counts) {
+                *sum += count;
+            }
         }
-        line(f, "all", &sum, width)?;
-        write!(
-            f,
-            "{} hours of a cluster's life",
-            sum.simulated.as_secs() / 3600
-        )
+        line("all", all.map(|count| count.to_string()))?;
+        let hours = self.simulated.as_secs() / 3600;
+        write!(f, "{hours} hours of a cluster's life")
     }
-}
-
-fn line(f: &mut fmt::Formatter<'_>, name: &str, tried: &Tried, width: usize) -> fmt::Result {
-    let Tried {
-        schedules,
-        killed,
-        lost,
-        unseen,
-        others,
-        changes,
-        violations,
-        ..
-    } = tried;
-    writeln!(
-        f,
-        "{name:width$} {schedules:>9} {killed:>7} {lost:>7} {unseen:>7} {others:>7} {changes:>8} {violations:>7}"
-    )
 }
