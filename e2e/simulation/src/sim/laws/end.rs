@@ -316,28 +316,6 @@ mod tests {
     }
 
     #[test]
-    fn a_completed_bootstrap_counts_until_a_maintenance_has_ended() {
-        for (signs, fine) in [
-            (&["True"][..], true),
-            (&["True", "False"], false),
-            (&["False"], true),
-        ] {
-            let mut story = Story::under(
-                json!({ "enforcementMode": "bootstrap-only", "nodegate": { "regateOn": ["Maintenance"] } }),
-            );
-            story.create(node("n"));
-            story.report("n", "Net", "False");
-            let annotations = json!({ "readiness.k8s.io/bootstrap-completed-r": "{}" });
-            story.patch_node("n", json!({ "metadata": { "annotations": annotations } }));
-            for sign in signs {
-                story.report("n", "MaintenanceInProgress", sign);
-            }
-            story.at(1000);
-            story.judged_end(&mut End, fine, format_args!("{signs:?}"));
-        }
-    }
-
-    #[test]
     fn a_disruption_limit_gates_no_node_in_maintenance_and_does_not_count_it() {
         for (maintained, failed, fine) in [(0, 4, true), (4, 0, true), (4, 1, false)] {
             let mut story = Story::under(json!({ "nodegate": { "disruption": {} } }));

@@ -199,22 +199,3 @@ pub(super) fn was_in_use(
     }
     without > longest_age(moment) + PROMPTLY
 }
-
-#[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-    use crate::sim::laws::testing::{Story, gate, node};
-
-    #[test]
-    fn a_suspended_rule_justifies_no_gating() {
-        for (suspend, justified) in [(true, false), (false, true)] {
-            let mut story = Story::under(json!({ "nodegate": { "suspend": suspend } }));
-            story.create(node("n"));
-            story.at(100);
-            gate(&mut story, "n");
-            story.judged(&mut Gatings, justified, "");
-        }
-    }
-}
