@@ -1,7 +1,6 @@
 //! The API server, the cluster's clock, and a log of every write and of every state of every object.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -221,11 +220,5 @@ impl<'a> View<'a> {
     fn state(self, states: &'a [State]) -> Option<&'a Arc<Value>> {
         let end = states.partition_point(|state| state.revision <= self.revision);
         states[..end].last()?.object.as_ref()
-    }
-}
-
-impl fmt::Debug for View<'_> {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "View({})", self.revision)
     }
 }

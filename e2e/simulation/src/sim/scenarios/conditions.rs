@@ -65,24 +65,6 @@ pub(super) const ALL: &[Base] = &[
         &[PutOn(GATE, 5), Held(GATE, &["n-1"])],
     ),
     Base::new(
-        "two-taints: two rules with taints of their own",
-        s(40),
-        |it| {
-            let storage = rule("storage").waits_for(SECOND).continuous();
-            it.has(rule("network"))
-                .has(storage.taint(OTHER_GATE, "NoExecute"))
-                .nodes(joining(3))
-                .acts(Reporter::new(READY).ails("n-0"))
-                .acts(Reporter::new(SECOND).ails("n-1").first(s(5), s(15)))
-        },
-        &[
-            Gated(GATE, 3),
-            Gated(OTHER_GATE, 3),
-            Held(GATE, &["n-0"]),
-            Held(OTHER_GATE, &["n-1"]),
-        ],
-    ),
-    Base::new(
         "conflict: two rules for one taint: the older one governs, until it is deleted",
         s(60),
         |it| {

@@ -71,18 +71,7 @@ pub(super) const ALL: &[Base] = &[
         ],
     ),
     Base::new(
-        "patient-rolling-update: with a grace period the same gates none",
-        s(80),
-        |it| {
-            it.has(agent_rule().nodegate("gracePeriod", json!("30s")))
-                .has(daemon_set("agent").critical())
-                .nodes(joining(4))
-                .acts(rolls_out())
-        },
-        &[PutOn(GATE, 4), Held(GATE, &[])],
-    ),
-    Base::new(
-        "surging-update: a rolling update with surge gates none either",
+        "surging-update: a rolling update with surge gates none",
         s(80),
         |it| {
             it.has(agent_rule())
@@ -164,18 +153,6 @@ pub(super) const ALL: &[Base] = &[
                 .acts(operator)
         },
         &[PutOn(GATE, 5), Held(GATE, &["n-2"])],
-    ),
-    Base::new(
-        "gpu: nodes wait for a resource that a device plugin offers",
-        s(50),
-        |it| {
-            let kubelets = joining(3)
-                .then(s(20), "n-0", Deed::Offer(GPU, "8"))
-                .then(s(20), "n-1", Deed::Offer(GPU, "0"))
-                .then(s(30), "n-2", Deed::Offer(GPU, "1"));
-            it.has(rule("gpu").waits_for(HAS_GPU)).nodes(kubelets)
-        },
-        &[PutOn(GATE, 3), Held(GATE, &["n-1"])],
     ),
     Base::new(
         "gpu-count: nodes need as many of a resource as a label says, which comes late; one never has them, and one loses some again",

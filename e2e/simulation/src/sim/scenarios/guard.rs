@@ -20,17 +20,6 @@ fn guarded() -> Rule {
 
 pub(super) const ALL: &[Base] = &[
     Base::new(
-        "lie: a reporter lies about all nodes for a while",
-        s(90),
-        |it| {
-            let reporter = Reporter::new(READY)
-                .then(s(40), Which::All, Say("False"))
-                .then(s(70), Which::All, SayGood);
-            it.has(guarded()).nodes(joining(9)).acts(reporter)
-        },
-        &[GatedAgain(9, 3), Held(GATE, &[])],
-    ),
-    Base::new(
         "bad-version: a new version of a critical component comes up nowhere, and is taken back",
         s(90),
         |it| {
@@ -112,17 +101,5 @@ pub(super) const ALL: &[Base] = &[
                 .acts(reporter)
         },
         &[PutOn(GATE, 13), Held(GATE, &["n-1", "n-4", "n-5"])],
-    ),
-    Base::new(
-        "some-bad-nodes: a few nodes in different zones turn bad: each is gated",
-        s(80),
-        |it| {
-            let reporter = Reporter::new(READY)
-                .then(s(40), "n-0", Say("False"))
-                .then(s(41), "n-4", Say("False"))
-                .then(s(60), "n-0", SayGood);
-            it.has(guarded()).nodes(joining(9)).acts(reporter)
-        },
-        &[PutOn(GATE, 11), Held(GATE, &["n-4"])],
     ),
 ];

@@ -29,19 +29,7 @@ fn registers() -> Csi {
 
 pub(super) const ALL: &[Base] = &[
     Base::new(
-        "plugin-reboot: a node reboots, and its kubelet takes the driver out and puts it back once the plugin's pod is Ready",
-        s(100),
-        |it| {
-            it.has(rule("csi").waits_for(DRIVER_REGISTERED).regates())
-                .has(plugin())
-                .nodes(joining(3).then(s(30), "n-1", Deed::Reboot(s(10))))
-                .acts(registers())
-        },
-        ONE_GATED_AGAIN,
-    )
-    .settles(s(420)),
-    Base::new(
-        "plugin-reboot-components: the same, where the driver is one of all critical components",
+        "plugin-reboot-components: a node reboots, and its kubelet takes the driver out and puts it back once the plugin's pod is Ready",
         s(100),
         |it| {
             it.has(rule("agent").waits_for(COMPONENTS_READY).regates())

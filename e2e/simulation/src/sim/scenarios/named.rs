@@ -124,30 +124,6 @@ pub(super) const ALL: &[Base] = &[
         &[Says(AGENT, "True"), Held(GATE, &[])],
     ),
     Base::new(
-        "named-regate: a node that reboots waits for the pod of the DaemonSet again",
-        s(100),
-        |it| {
-            it.has(rule("agent").waits_for(AGENT).regates())
-                .has(daemon_set("agent").ready_after(s(6)))
-                .nodes(joining(3).then(s(30), "n-1", Deed::Reboot(s(10))))
-        },
-        &[PutOn(GATE, 4), Held(GATE, &[])],
-    )
-    // Pods may be stale for a minute after the new boot was observed.
-    .settles(s(120)),
-    Base::new(
-        "named-re-registration: a node registers again under its name while the pod of the old one is still there",
-        s(100),
-        |it| {
-            let kubelets = joining_as(3, |it| it.pods_after(s(9)));
-            it.has(rule("agent").waits_for(AGENT))
-                .has(daemon_set("agent"))
-                .nodes(kubelets.then(s(30), "n-1", Deed::Replace(s(1))))
-        },
-        &[Gated(GATE, 4), Held(GATE, &[])],
-    )
-    .settles(s(120)),
-    Base::new(
         "check: nodes wait for a run of a check: one succeeds, one fails and is tried again, one fails for good, one never comes",
         s(60),
         |it| {

@@ -8,7 +8,7 @@ use super::objects::{
 };
 use super::{Base, booting, joining, joining_as};
 use crate::sim::actors::Order::{Say, SayGood};
-use crate::sim::actors::{Csi, Deed, Kubelets, Lifecycle, Operator, Reporter, Which};
+use crate::sim::actors::{Csi, Deed, Kubelets, Operator, Reporter, Which};
 use crate::sim::time::{ms, s};
 
 /// Three nodes, of which one reboots.
@@ -151,16 +151,6 @@ pub(super) const ALL: &[Base] = &[
         &[Gated(GATE, 3), There(&["n-0", "n-2"]), Held(GATE, &[])],
     ),
     Base::new(
-        "lost: a kubelet dies, and its node is given up after a while",
-        s(90),
-        |it| {
-            it.has(rule("alive").continuous().waits_for("Ready"))
-                .acts(joining(3).then(s(20), "n-1", Deed::Die))
-                .acts(Lifecycle::default().loses(s(70), "n-1"))
-        },
-        &[PutOn(GATE, 4), Held(GATE, &["n-1"])],
-    ),
-    Base::new(
         "labels: labels change, and with them which rules select a node",
         s(60),
         |it| {
@@ -202,17 +192,6 @@ pub(super) const ALL: &[Base] = &[
             it.has(rule("network").continuous()).nodes(joining(1)).acts(reporter)
         },
         &[Held(GATE, &[])],
-    )
-    .instances(2),
-    Base::new(
-        "two-instances: of two instances one leads",
-        s(40),
-        |it| {
-            it.has(rule("network").continuous())
-                .nodes(joining(5))
-                .acts(Reporter::new(READY).ails("n-4"))
-        },
-        &[PutOn(GATE, 5), Held(GATE, &["n-4"])],
     )
     .instances(2),
 ];

@@ -31,17 +31,6 @@ pub(super) const ALL: &[Base] = &[
         &[Gated(CILIUM, 4), PutOn(CILIUM, 0), Held(CILIUM, &["n-2"])],
     ),
     Base::new(
-        "registered-taint: nodes register with the rule's own taint",
-        s(40),
-        |it| {
-            it.has(rule("network"))
-                .nodes(joining_as(4, |it| it.taint(GATE, "NoSchedule")))
-                .workload(4)
-                .acts(Reporter::new(READY).ails("n-2"))
-        },
-        &[Gated(GATE, 4), PutOn(GATE, 0), Held(GATE, &["n-2"])],
-    ),
-    Base::new(
         "late-heartbeat: nodes register with the taint of a rule that comes long after the reporter on one of them has died",
         s(200),
         |it| {

@@ -28,17 +28,6 @@ fn turning() -> Reporter {
 
 pub(super) const ALL: &[Base] = &[
     Base::new(
-        "existing-fleet: a rule comes to nodes that are there, some of which are not ready",
-        s(50),
-        |it| {
-            let reporter = Reporter::new(READY).ails("n-1").ails("n-2");
-            it.nodes(joining(4))
-                .acts(Operator::default().creates(s(25), rule("network")))
-                .acts(reporter.then(s(40), "n-2", SayGood))
-        },
-        &[PutOn(GATE, 2), Held(GATE, &["n-1"])],
-    ),
-    Base::new(
         "existing-fleet-left: a rule comes that leaves alone the nodes that are there: one of them joins anew, and another is gated by somebody else",
         s(70),
         |it| {
