@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::cluster::{Change, Cluster};
+use super::cluster::{Change, Cluster, Write};
 use super::fault::Fault;
 use super::laws::ledger::Ledger;
 use super::scenario::Scenario;
@@ -46,22 +46,12 @@ pub struct Moment<'a> {
     pub faults: &'a [Fault],
     /// The instances, by number.
     pub instances: &'a [Report],
-    /// The number of changes judged before.
-    pub judged_changes: usize,
-    /// The number of writes judged before.
-    pub judged_writes: usize,
+    /// The changes that have not been judged.
+    pub new_changes: &'a [Change],
+    /// The requests that have not been judged.
+    pub new_writes: &'a [Write],
     /// The end of the scenario and its last fault, from which things settle. Later than now until then.
     pub calm_since: Time,
-}
-
-impl<'a> Moment<'a> {
-    pub fn new_changes(&self) -> &'a [Change] {
-        &self.cluster.changes()[self.judged_changes..]
-    }
-
-    pub fn new_writes(&self) -> &'a [super::Write] {
-        &self.cluster.writes()[self.judged_writes..]
-    }
 }
 
 /// Something that must never happen, or must hold in the end. Each value judges one schedule, and may keep state.

@@ -250,8 +250,8 @@ impl<'a> Run<'a> {
             settings: self.world.settings,
             faults: self.world.faults,
             instances: &self.reports,
-            judged_changes: self.judged.0,
-            judged_writes: self.judged.1,
+            new_changes: &cluster.changes()[self.judged.0..],
+            new_writes: &cluster.writes()[self.judged.1..],
             calm_since: self.calm_since(),
         };
         let mut broken = None;

@@ -29,7 +29,7 @@ pub(super) struct Claims;
 
 impl Law for Claims {
     fn check(&mut self, moment: &Moment<'_>) -> Result<(), String> {
-        for change in moment.new_changes() {
+        for change in moment.new_changes {
             if !is_ours(change.who) {
                 continue;
             }

@@ -18,7 +18,7 @@ impl Law for Deletion {
             let mut finalizers = items(&rule["metadata"]["finalizers"]).iter();
             finalizers.any(|finalizer| finalizer == FINALIZER)
         };
-        for change in moment.new_changes() {
+        for change in moment.new_changes {
             if change.key.kind != Kind::NodeReadinessRule || !is_ours(change.who) {
                 continue;
             }

@@ -14,7 +14,7 @@ use super::bootstrap::owners;
 use super::gatings::was_in_use;
 use super::rule::{Rule, TaintId, is_in_maintenance};
 use super::truth::Answer;
-use super::{NodeWrite, longest_age, seconds};
+use super::{NodeWrite, Process, longest_age, process, seconds};
 use crate::Kind;
 use crate::sim::law::{Law, Moment};
 use crate::sim::process::LONGEST_FLIGHT;
@@ -29,8 +29,7 @@ struct Gating {
     rule: String,
     zone: [String; 2],
     at: Time,
-    /// The process: its instance, and since when it ran and led.
-    process: (usize, Option<Time>, Option<Time>),
+    process: Process,
 }
 
 impl Disruption {
@@ -76,43 +75,27 @@ impl Law for Disruption {
                 if !was_in_use(moment, write.node(), &taint, at, revision) {
                     continue;
                 }
-                if is_halted(moment, &write, &rule) {
+                let why = if is_halted(moment, &write, &rule) {
+                    Some("and no node has met its conditions")
+                } else if was_in_maintenance(moment, &write) {
+                    Some("which has been in maintenance")
+                } else if is_stopped(moment, &write, &rule) {
+                    Some("and most nodes of its zone have not met its conditions")
+                } else {
+                    None
+                };
+                if let Some(why) = why {
+                    let (rule, node) = (&rule.name, write.node());
+                    let (at, age) = (seconds(at), seconds(longest_age(moment)));
                     return Err(format!(
-                        "rule {} gated node {} at {}, and no node has met its conditions for {}",
-                        rule.name,
-                        write.node(),
-                        seconds(at),
-                        seconds(longest_age(moment)),
+                        "rule {rule} gated node {node} at {at}, {why} for {age}"
                     ));
                 }
-                if was_in_maintenance(moment, &write) {
-                    return Err(format!(
-                        "rule {} gated node {} at {}, which has been in maintenance for {}",
-                        rule.name,
-                        write.node(),
-                        seconds(at),
-                        seconds(longest_age(moment)),
-                    ));
-                }
-                if is_stopped(moment, &write, &rule) {
-                    return Err(format!(
-                        "rule {} gated node {} at {}, and most nodes of its zone have not met its conditions for {}",
-                        rule.name,
-                        write.node(),
-                        seconds(at),
-                        seconds(longest_age(moment)),
-                    ));
-                }
-                let report = moment.instances.get(write.instance);
                 self.gatings.push(Gating {
                     rule: rule.name.clone(),
                     zone: zone(write.before),
                     at,
-                    process: (
-                        write.instance,
-                        report.and_then(|it| it.runs_since),
-                        report.and_then(|it| it.leads_since),
-                    ),
+                    process: process(moment, write.instance),
                 });
                 self.judge(rate(moment, &rule))?;
             }

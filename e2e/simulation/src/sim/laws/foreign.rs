@@ -22,7 +22,7 @@ pub(super) struct Foreign;
 
 impl Law for Foreign {
     fn check(&mut self, moment: &Moment<'_>) -> Result<(), String> {
-        let changes = moment.new_changes().iter();
+        let changes = moment.new_changes.iter();
         for change in changes.filter(|change| is_ours(change.who)) {
             let (Some(before), Some(after)) = (&change.before, &change.after) else {
                 continue;

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 
 use super::ledger::is_ours;
-use super::{incidents, seconds};
+use super::{Process, incidents, process, seconds};
 use crate::sim::actors::ask::text;
 use crate::sim::cluster::{Change, Who};
 use crate::sim::fault::Incident;
@@ -18,16 +18,13 @@ use crate::{Key, Kind};
 const COMPLETED: &str = "readiness.k8s.io/bootstrap-completed-";
 const MOST: usize = 3;
 
-/// The process: its instance, and since when it ran and led.
-type Process = (usize, Option<Time>, Option<Time>);
-
 /// The claims that were deleted one after the other, by pool: when, and by whom.
 #[derive(Default)]
 pub(super) struct Futile(BTreeMap<String, Vec<(Time, Process)>>);
 
 impl Law for Futile {
     fn check(&mut self, moment: &Moment<'_>) -> Result<(), String> {
-        for change in moment.new_changes() {
+        for change in moment.new_changes {
             match change.key.kind {
                 Kind::Node if is_completed(change) => {
                     self.0.remove(&pool(change.after.as_deref()));
@@ -56,10 +53,7 @@ impl Futile {
         if last.is_some_and(|last| came.is_none_or(|came| came <= last)) {
             return Ok(());
         }
-        let report = moment.instances.get(instance);
-        let since = report.map(|it| (it.runs_since, it.leads_since));
-        let (runs, leads) = since.unwrap_or_default();
-        row.push((change.at, (instance, runs, leads)));
+        row.push((change.at, process(moment, instance)));
         let processes: BTreeSet<_> = row.iter().map(|it| it.1).collect();
         let is_set = incidents(moment).any(|it| matches!(it.0, Incident::ClockStep(..)));
         if is_set || row.len() < MOST + processes.len() {

@@ -29,7 +29,7 @@ use serde_json::Value;
 
 pub use self::agreement::Agreement;
 use self::rule::TaintId;
-use super::cluster::{Change, Write};
+use super::cluster::Change;
 use super::fault::{Fault, Incident};
 use super::law::Moment;
 use super::time::{Time, s};
@@ -105,7 +105,7 @@ struct NodeWrite<'a> {
 
 impl<'a> NodeWrite<'a> {
     fn new(moment: &Moment<'a>) -> impl Iterator<Item = Self> + use<'a> {
-        moment.new_changes().iter().filter_map(|change| {
+        moment.new_changes.iter().filter_map(|change| {
             let Who::Nodegate(instance) = change.who else {
                 return None;
             };
@@ -175,13 +175,12 @@ fn seconds(time: Time) -> String {
     format!("{:.3}s", time.as_secs_f64())
 }
 
-/// The instances' requests that have not been judged.
-fn ours<'a>(moment: &Moment<'a>) -> impl Iterator<Item = (usize, &'a Write)> + use<'a> {
-    moment
-        .new_writes()
-        .iter()
-        .filter_map(|write| match write.who {
-            Who::Nodegate(instance) => Some((instance, write)),
-            Who::Actor(_) => None,
-        })
+/// A process: its instance, and since when it runs and leads. A new one knows nothing of what an earlier one did.
+type Process = (usize, Option<Time>, Option<Time>);
+
+fn process(moment: &Moment<'_>, instance: usize) -> Process {
+    let report = moment.instances.get(instance);
+    let since = report.map(|it| (it.runs_since, it.leads_since));
+    let (runs, leads) = since.unwrap_or_default();
+    (instance, runs, leads)
 }

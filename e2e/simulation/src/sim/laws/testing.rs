@@ -288,8 +288,8 @@ impl Story {
             settings: &self.settings,
             faults: &self.faults,
             instances,
-            judged_changes,
-            judged_writes,
+            new_changes: &cluster.changes()[judged_changes..],
+            new_writes: &cluster.writes()[judged_writes..],
             calm_since: self.calm_since,
         }
     }

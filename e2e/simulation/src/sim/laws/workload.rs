@@ -33,7 +33,7 @@ impl Law for Workload {
         if moment.faults.iter().any(is_troubling) {
             return Ok(());
         }
-        for change in moment.new_changes() {
+        for change in moment.new_changes {
             if let Some((node, pod)) = bound(change) {
                 judge(moment, change, node, pod)?;
             }

@@ -10,7 +10,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use super::rule::TaintId;
-use super::{NodeWrite, longest_age, ours, seconds};
+use super::{NodeWrite, Process, longest_age, process, seconds};
 use crate::sim::Who;
 use crate::sim::cluster::{Change, Write};
 use crate::sim::law::{Law, Moment};
@@ -33,8 +33,6 @@ pub(super) struct Writes {
     others: VecDeque<(Time, Who, Option<String>)>,
 }
 
-/// An instance and the start of its process: a new process knows nothing of earlier writes.
-type Process = (usize, Option<Time>);
 type Times = VecDeque<Time>;
 
 impl Writes {
@@ -130,22 +128,19 @@ impl Writes {
 
 impl Law for Writes {
     fn check(&mut self, moment: &Moment<'_>) -> Result<(), String> {
-        for change in moment.new_changes() {
+        for change in moment.new_changes {
             self.note_change(change);
         }
         for write in NodeWrite::new(moment) {
             self.note_taints(moment, &write)?;
         }
-        for (instance, write) in ours(moment) {
-            self.note_write(moment, instance, write)?;
+        for write in moment.new_writes {
+            if let Who::Nodegate(instance) = write.who {
+                self.note_write(moment, instance, write)?;
+            }
         }
         Ok(())
     }
-}
-
-fn process(moment: &Moment<'_>, instance: usize) -> Process {
-    let report = moment.instances.get(instance);
-    (instance, report.and_then(|report| report.runs_since))
 }
 
 /// Records an event and returns how many fall into the window.
