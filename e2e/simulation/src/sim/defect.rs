@@ -4,10 +4,6 @@ use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Once;
 
-/// The engine did something that it may never do.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Defect(pub String);
-
 thread_local! {
     /// Whether a panic on this thread is expected and reported otherwise.
     static IS_GUARDED: Cell<bool> = const { Cell::new(false) };
@@ -27,13 +23,13 @@ pub fn quiet_panics() {
 }
 
 /// Runs a part of the engine and turns a panic into a defect.
-pub fn guarded<T>(part: impl FnOnce() -> T) -> Result<T, Defect> {
+pub fn guarded<T>(part: impl FnOnce() -> T) -> Result<T, String> {
     IS_GUARDED.set(true);
     let result = catch_unwind(AssertUnwindSafe(part));
     IS_GUARDED.set(false);
     result.map_err(|panic| {
         let text = panic.downcast_ref::<String>().map(String::as_str);
         let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
-        Defect(format!("panics: {}", text.unwrap_or("(no text)")))
+        format!("panics: {}", text.unwrap_or("(no text)"))
     })
 }

@@ -123,7 +123,7 @@ impl<'a> Run<'a> {
                 self.world.cluster.advance(end);
                 for process in &self.processes {
                     let survey = process.survey(end);
-                    survey.map_err(|defect| self.violation("the engine works", defect.0))?;
+                    survey.map_err(|defect| self.violation("the engine works", defect))?;
                 }
                 return self.judge(true);
             }
@@ -141,7 +141,7 @@ impl<'a> Run<'a> {
             self.act()?;
             for index in 0..self.processes.len() {
                 let step = self.processes[index].step(&mut self.world);
-                step.map_err(|defect| self.violation("the engine works", defect.0))?;
+                step.map_err(|defect| self.violation("the engine works", defect))?;
                 self.note();
             }
             let cluster = &self.world.cluster;

@@ -103,9 +103,9 @@ fn build() -> PathBuf {
     let copy = folder.join("sources");
     let _ = fs::remove_dir_all(&copy);
     fs::create_dir_all(&copy).unwrap();
-    for name in SOURCES {
-        copy_all(&root().join(name), &copy.join(name));
-    }
+    let mut cp = Command::new("cp");
+    cp.arg("-r").args(SOURCES).arg(&copy).current_dir(root());
+    assert!(cp.status().unwrap().success(), "the sources are not copied");
     add_switches(&copy);
     let target = folder.join("target");
     let status = Command::new(env!("CARGO"))
@@ -116,18 +116,6 @@ fn build() -> PathBuf {
         .status();
     assert!(status.unwrap().success(), "the copy cannot be built");
     target.join("lab/lab")
-}
-
-fn copy_all(from: &Path, to: &Path) {
-    if from.is_file() {
-        fs::copy(from, to).unwrap();
-        return;
-    }
-    fs::create_dir_all(to).unwrap();
-    for entry in fs::read_dir(from).unwrap() {
-        let name = entry.unwrap().file_name();
-        copy_all(&from.join(&name), &to.join(&name));
-    }
 }
 
 fn add_switches(copy: &Path) {

@@ -22,18 +22,11 @@ const CSI: &str = "csi";
 #[derive(Debug, Default)]
 pub struct Csi {
     due: Due<Task>,
-    drivers: Vec<Driver>,
-    plugins: Vec<Plugin>,
+    /// A driver that registers on each node, and the shortest and the longest time to that from the node's registration or boot.
+    driver: Option<(&'static str, Time, Time)>,
+    plugin: Option<Plugin>,
     /// The boots for which drivers register: each node's UID and boot ID.
     boots: BTreeMap<String, String>,
-}
-
-/// A driver that registers on each node.
-#[derive(Debug)]
-struct Driver {
-    name: &'static str,
-    /// The shortest and the longest time from the node's registration or boot to the driver's.
-    after: (Time, Time),
 }
 
 /// A driver that a plugin's pods register.
@@ -70,18 +63,17 @@ impl Csi {
     /// Registers this driver, at the earliest and at the latest this long after a node's registration or boot.
     pub fn of(driver: &'static str, least: Time, most: Time) -> Self {
         Self {
-            drivers: vec![Driver {
-                name: driver,
-                after: (least, most),
-            }],
+            driver: Some((driver, least, most)),
             ..Self::default()
         }
     }
 
-    /// Adds a driver that the pods with this label `app` register.
-    pub fn by_pods(mut self, driver: &'static str, app: &'static str) -> Self {
-        self.plugins.push(Plugin { driver, app });
-        self
+    /// Has the pods with this label `app` register this driver.
+    pub fn by_pods(driver: &'static str, app: &'static str) -> Self {
+        Self {
+            plugin: Some(Plugin { driver, app }),
+            ..Self::default()
+        }
     }
 
     /// Removes a driver from a node at this time; it returns after a while, if at all.
@@ -138,25 +130,23 @@ impl Actor for Csi {
         self.boots.insert(name.clone(), boot);
         let begin = change.at + rng.between(ms(200), ms(900));
         self.due.at(begin, Task::Begin(name.clone()));
-        for driver in &self.drivers {
-            let at = change.at + rng.between(driver.after.0, driver.after.1);
-            self.due
-                .at(at.max(begin), Task::Register(name.clone(), driver.name));
+        if let Some((driver, least, most)) = self.driver {
+            let at = change.at + rng.between(least, most);
+            let register = Task::Register(name.clone(), driver);
+            self.due.at(at.max(begin), register);
         }
     }
 }
 
 impl Csi {
     fn pod_changed(&mut self, change: &Change, rng: &mut Rng) {
-        for plugin in &self.plugins {
-            let Some(node) = plugin.has_started(change) else {
-                continue;
-            };
+        let plugin = self.plugin.as_ref();
+        let started = plugin.and_then(|it| Some((it.driver, it.has_started(change)?)));
+        if let Some((driver, node)) = started {
             let out = change.at + rng.between(ms(50), ms(1500));
             let back = out + rng.between(ms(200), s(2));
-            let (node, driver) = (node.to_owned(), plugin.driver);
-            self.due.at(out, Task::Vanish(node.clone(), driver));
-            self.due.at(back, Task::Register(node, driver));
+            self.due.at(out, Task::Vanish(node.to_owned(), driver));
+            self.due.at(back, Task::Register(node.to_owned(), driver));
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Karpenter: it keeps each pool at its number of `NodeClaim`s, launches an instance for each, registers and initializes its
+//! Karpenter: it keeps a pool at its number of `NodeClaim`s, launches an instance for each, registers and initializes its
 //! node, and removes the node of a deleted claim.
 
 use std::collections::BTreeSet;
@@ -22,10 +22,10 @@ const UNREGISTERED: &str = "karpenter.sh/unregistered";
 const REGISTERED: &str = "karpenter.sh/registered";
 const INITIALIZED: &str = "karpenter.sh/initialized";
 
-/// Karpenter, with the pools that it manages.
+/// Karpenter, with the pool that it manages.
 #[derive(Debug)]
 pub struct Karpenter {
-    pools: Vec<Pool>,
+    pool: Pool,
     due: Due<Task>,
     /// How many claims it has created.
     made: u64,
@@ -51,12 +51,12 @@ enum Task {
 }
 
 impl Karpenter {
-    /// Manages these pools, and creates the first nodes at this time.
-    pub fn new(pools: Vec<Pool>, from: Time) -> Self {
+    /// Manages this pool, and creates the first nodes at this time.
+    pub fn new(pool: Pool, from: Time) -> Self {
         let mut due = Due::default();
         due.at(from, Task::Count);
         Self {
-            pools,
+            pool,
             due,
             made: 0,
             launched: BTreeSet::new(),
@@ -64,21 +64,20 @@ impl Karpenter {
     }
 
     fn count(&mut self, cluster: &mut Cluster) {
-        for pool in self.pools.clone() {
-            let claims = cluster.objects(Kind::NodeClaim);
-            let live = claims.filter(|(_, claim)| {
-                !is_going(claim) && claim["metadata"]["labels"][POOL] == pool.name
+        let pool = &self.pool;
+        let claims = cluster.objects(Kind::NodeClaim);
+        let live = claims.filter(|(_, claim)| {
+            !is_going(claim) && claim["metadata"]["labels"][POOL] == pool.name
+        });
+        for _ in live.count()..pool.nodes {
+            self.made += 1;
+            let key = claim_key(&format!("{}-{}", pool.name, self.made));
+            let claim = json!({
+                "metadata": {"labels": {POOL: pool.name}, "finalizers": [TERMINATION]},
+                "spec": {"startupTaints": pool.startup_taints, "requirements": []},
             });
-            for _ in live.count()..pool.nodes {
-                self.made += 1;
-                let key = claim_key(&format!("{}-{}", pool.name, self.made));
-                let claim = json!({
-                    "metadata": {"labels": {POOL: pool.name}, "finalizers": [TERMINATION]},
-                    "spec": {"startupTaints": pool.startup_taints, "requirements": []},
-                });
-                // Claim names are unique.
-                let _ = create(cluster, KARPENTER, key, claim);
-            }
+            // Claim names are unique.
+            let _ = create(cluster, KARPENTER, key, claim);
         }
     }
 

@@ -13,7 +13,7 @@ use nodegate::engine::{Engine, RequestError};
 use nodegate::selector::Filter;
 
 use super::cluster::Change;
-use super::defect::{Defect, guarded};
+use super::defect::guarded;
 use super::election::{Life, RETRY_PERIOD, Standing};
 use super::fault::Fault;
 use super::law::Report;
@@ -173,7 +173,7 @@ impl Process {
     }
 
     /// Does everything that is due.
-    pub(super) fn step(&mut self, world: &mut World<'_>) -> Result<(), Defect> {
+    pub(super) fn step(&mut self, world: &mut World<'_>) -> Result<(), String> {
         let now = world.cluster.now();
         self.carry_requests(world);
         if self.engine.is_none() {
@@ -203,7 +203,7 @@ impl Process {
     }
 
     /// Has the engine fill its gauges, to see that this works.
-    pub(super) fn survey(&self, now: Time) -> Result<(), Defect> {
+    pub(super) fn survey(&self, now: Time) -> Result<(), String> {
         match &self.engine {
             Some(engine) => guarded(|| engine.survey(self.clocks.now(now))).map(drop),
             None => Ok(()),
@@ -222,7 +222,7 @@ impl Process {
         self.engine.is_some() && self.asleep.is_none()
     }
 
-    fn begin(&mut self, world: &mut World<'_>) -> Result<(), Defect> {
+    fn begin(&mut self, world: &mut World<'_>) -> Result<(), String> {
         let now = world.cluster.now();
         let clocks = self.clocks.now(now);
         self.engine = Some(guarded(|| Engine::new(world.settings, clocks))?);
@@ -284,7 +284,7 @@ impl Process {
     }
 
     /// Passes the inputs to the engine and carries out its effects.
-    fn ask(&mut self, world: &mut World<'_>) -> Result<(), Defect> {
+    fn ask(&mut self, world: &mut World<'_>) -> Result<(), String> {
         let now = world.cluster.now();
         let clocks = self.clocks.now(now);
         let Some(engine) = &mut self.engine else {
@@ -300,7 +300,7 @@ impl Process {
             self.idle_turns += 1;
             if self.idle_turns > IDLE_TURNS {
                 let what = format!("asks to be woken {IDLE_TURNS} times with nothing new for it");
-                return Err(Defect(what));
+                return Err(what);
             }
         } else {
             self.idle_turns = 0;

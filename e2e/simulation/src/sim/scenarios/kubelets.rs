@@ -24,7 +24,7 @@ fn plugin() -> DaemonSet {
 }
 
 fn registers() -> Csi {
-    Csi::default().by_pods(DRIVER, "plugin")
+    Csi::by_pods(DRIVER, "plugin")
 }
 
 pub(super) const ALL: &[Base] = &[

@@ -47,7 +47,7 @@ fn pool_of<'a>(scene: Scene<'a>, nodes: usize, reporter: Reporter, taints: &[&st
     scene
         .has((pool_key(), json!({"spec": {}})))
         .nodes(Kubelets::default())
-        .acts(Karpenter::new(vec![pool], s(3)))
+        .acts(Karpenter::new(pool, s(3)))
         .acts(reporter)
 }
 
