@@ -38,12 +38,19 @@ pub struct Reporter {
 pub enum Which {
     All,
     Node(&'static str),
+    Nodes(&'static [&'static str]),
     Zone(&'static str),
 }
 
 impl From<&'static str> for Which {
     fn from(node: &'static str) -> Self {
         Self::Node(node)
+    }
+}
+
+impl<const N: usize> From<&'static [&'static str; N]> for Which {
+    fn from(nodes: &'static [&'static str; N]) -> Self {
+        Self::Nodes(nodes)
     }
 }
 
@@ -138,6 +145,7 @@ impl Reporter {
             let is_meant = match which {
                 Which::All => true,
                 Which::Node(node) => node == name,
+                Which::Nodes(nodes) => nodes.contains(&name.as_str()),
                 Which::Zone(zone) => zone == state.zone,
             };
             if !is_meant {

@@ -51,8 +51,7 @@ pub(super) const ALL: &[Base] = &[
         |it| {
             let reporter = Reporter::new(READY)
                 .beat(s(20))
-                .then(s(40), "n-1", Die)
-                .then(s(40), "n-2", Die)
+                .then(s(40), &["n-1", "n-2"], Die)
                 .then(s(150), "n-2", Revive);
             it.has(
                 rule("network")

@@ -48,12 +48,11 @@ pub(super) const ALL: &[Base] = &[
         "partial-outage: most nodes of the only zone turn bad at once, as a small zone: it stays released",
         s(115),
         |it| {
-            let mut reporter = Reporter::new(READY);
-            for node in ["n-0", "n-1", "n-2", "n-3", "n-4", "n-5", "n-6"] {
-                reporter = reporter
-                    .then(s(40), node, Say("False"))
-                    .then(s(100), node, SayGood);
-            }
+            let bad = &["n-0", "n-1", "n-2", "n-3", "n-4", "n-5", "n-6"];
+            let reporter =
+                Reporter::new(READY)
+                    .then(s(40), bad, Say("False"))
+                    .then(s(100), bad, SayGood);
             it.has(guarded())
                 .nodes(joining_as(10, |it| it.zone("a")))
                 .acts(reporter)
@@ -64,17 +63,18 @@ pub(super) const ALL: &[Base] = &[
         "gated-by-another: another controller has gated most nodes of the only zone when a rule begins to guard them: the others stay released",
         s(155),
         |it| {
-            let (mut reporter, mut operator) = (Reporter::new(READY), Operator::default());
-            for node in ["n-0", "n-1", "n-2", "n-3", "n-4", "n-5"] {
-                reporter = reporter.then(s(60), node, Say("False"));
+            let gated = &["n-0", "n-1", "n-2", "n-3", "n-4", "n-5"];
+            let mut operator = Operator::default().creates(s(70), guarded());
+            for node in gated {
                 operator = operator.taints(s(62), node, &[GATE]);
             }
-            for node in ["n-6", "n-7"] {
-                reporter = reporter.then(s(110), node, Say("False"));
-            }
+            let reporter = Reporter::new(READY)
+                .then(s(60), gated, Say("False"))
+                .then(s(110), &["n-6", "n-7"], Say("False"))
+                .then(s(140), Which::All, SayGood);
             it.nodes(joining_as(10, |it| it.zone("a")))
-                .acts(reporter.then(s(140), Which::All, SayGood))
-                .acts(operator.creates(s(70), guarded()))
+                .acts(reporter)
+                .acts(operator)
         },
         &[PutOn(GATE, 0), Held(GATE, &[])],
     ),
@@ -82,18 +82,13 @@ pub(super) const ALL: &[Base] = &[
         "maintenance: nodes of the only zone turn bad while they are in maintenance: they stay released and do not count, so others that turn bad are gated; afterwards those that are still bad are, too",
         s(150),
         |it| {
-            let mut drain = Reporter::of_problem(DRAIN);
-            let mut reporter = Reporter::new(READY);
-            for node in ["n-0", "n-1", "n-2", "n-3"] {
-                drain = drain.then(s(45), node, Say("True"));
-                reporter = reporter.then(s(85), node, Say("False"));
-            }
-            let drain = drain
-                .then(s(135), "n-0", SayGood)
-                .then(s(135), "n-1", SayGood);
-            let reporter = reporter
-                .then(s(95), "n-4", Say("False"))
-                .then(s(95), "n-5", Say("False"))
+            let maintained = &["n-0", "n-1", "n-2", "n-3"];
+            let drain = Reporter::of_problem(DRAIN)
+                .then(s(45), maintained, Say("True"))
+                .then(s(135), &["n-0", "n-1"], SayGood);
+            let reporter = Reporter::new(READY)
+                .then(s(85), maintained, Say("False"))
+                .then(s(95), &["n-4", "n-5"], Say("False"))
                 .then(s(130), "n-0", SayGood);
             it.has(guarded())
                 .nodes(joining_as(10, |it| it.zone("a")))

@@ -70,18 +70,10 @@ pub(super) const ALL: &[Base] = &[
         s(100),
         |it| {
             let maintenance = Reporter::of_problem(MAINTENANCE)
-                .then(s(30), "n-1", Say("True"))
-                .then(s(30), "n-2", Say("True"))
-                .then(s(30), "n-3", Say("True"))
-                .then(s(30), "n-4", Say("True"))
-                .then(s(60), "n-1", SayGood)
-                .then(s(60), "n-2", SayGood)
-                .then(s(60), "n-4", SayGood);
+                .then(s(30), &["n-1", "n-2", "n-3", "n-4"], Say("True"))
+                .then(s(60), &["n-1", "n-2", "n-4"], SayGood);
             let reporter = Reporter::new(READY)
-                .then(s(40), "n-0", Say("False"))
-                .then(s(40), "n-1", Say("False"))
-                .then(s(40), "n-2", Say("False"))
-                .then(s(40), "n-3", Say("False"))
+                .then(s(40), &["n-0", "n-1", "n-2", "n-3"], Say("False"))
                 .then(s(80), "n-1", SayGood);
             it.has(rule("network").nodegate("regateOn", json!(["Maintenance"])))
                 .nodes(joining(5))

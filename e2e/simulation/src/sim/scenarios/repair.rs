@@ -121,8 +121,7 @@ pub(super) const ALL: &[Base] = &[
         |it| {
             let repair = json!({"readinessTTL": "1m", "action": "Release", "maxUnhealthy": "100%"});
             let maintenance = Reporter::of_problem(MAINTENANCE)
-                .then(s(25), "n-1", Say("True"))
-                .then(s(25), "n-2", Say("True"))
+                .then(s(25), &["n-1", "n-2"], Say("True"))
                 .then(s(130), "n-1", SayGood);
             it.has(rule("network").nodegate("repair", repair))
                 .nodes(joining(5))

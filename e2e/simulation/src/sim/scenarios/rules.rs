@@ -46,18 +46,14 @@ pub(super) const ALL: &[Base] = &[
         "first-blow: a rule comes that would gate most nodes in use: it gates none of them, holds one that joins, and goes on once few are left",
         s(170),
         |it| {
-            let mut reporter = Reporter::new(READY);
-            for node in ["n-0", "n-1", "n-2", "n-3", "n-4", "n-5"] {
-                reporter = reporter.ails(node);
-            }
-            for node in ["n-0", "n-1", "n-2", "n-3"] {
-                reporter = reporter.then(s(150), node, SayGood);
-            }
+            let bad = ["n-0", "n-1", "n-2", "n-3", "n-4", "n-5"];
+            let reporter = bad.into_iter().fold(Reporter::new(READY), Reporter::ails);
+            let good = &["n-0", "n-1", "n-2", "n-3"];
             let mut machines = booting(8, s(5), s(1));
             machines.push(Machine::new("n-8").zone("c").boots(s(130)));
             it.nodes(Kubelets::new(machines))
                 .acts(Operator::default().creates(s(110), limited()))
-                .acts(reporter)
+                .acts(reporter.then(s(150), good, SayGood))
         },
         &[PutOn(GATE, 3), Held(GATE, &["n-4", "n-5"])],
     ),
@@ -69,10 +65,8 @@ pub(super) const ALL: &[Base] = &[
             let operator = Operator::default()
                 .creates(s(60), limited())
                 .edits(s(90), rule_key("network"), yes);
-            let mut reporter = Reporter::new(READY);
-            for node in ["n-0", "n-1", "n-2", "n-3", "n-4"] {
-                reporter = reporter.ails(node);
-            }
+            let nodes = ["n-0", "n-1", "n-2", "n-3", "n-4"];
+            let reporter = nodes.into_iter().fold(Reporter::new(READY), Reporter::ails);
             it.nodes(joining(5)).acts(operator).acts(reporter)
         },
         &[PutOn(GATE, 5), Held(GATE, &["n-0", "n-1", "n-2", "n-3", "n-4"])],

@@ -9,6 +9,7 @@ use super::objects::{
     rule_key, storage, version,
 };
 use super::taints::{PASSING, STAYING};
+use crate::sim::actors::ask::items;
 use crate::sim::actors::{Csi, Deed, Foreign, Kubelets, Machine, Operator, Order, Reporter};
 use crate::sim::scenario::Scene;
 use crate::sim::settings::usual;
@@ -182,52 +183,43 @@ fn any_rule(name: &'static str, rng: &mut Rng) -> Rule {
     let mut it = rule(name)
         .with("conditions", json!(conditions))
         .taint(word(rng, &TAINTS), effect);
-    let mut perhaps = |percent: usize, it: Rule, field: &str, values: &[Value]| {
-        let value = rng.pick(values).clone();
-        match field.strip_prefix("nodegate.") {
-            _ if !rng.chance(percent) => it,
-            Some(field) => it.nodegate(field, value),
-            None => it.with(field, value),
-        }
-    };
-    it = perhaps(
-        40,
-        it,
-        "nodeSelector",
-        &[
-            json!({"matchLabels": {"pool": "a"}}),
-            json!({"matchLabels": {"pool": "b"}}),
-        ],
-    );
-    it = perhaps(15, it, "nodegate.taintPolicy", &[json!("remove-only")]);
-    it = perhaps(10, it, "dryRun", &[json!(true)]);
-    it = perhaps(8, it, "nodegate.suspend", &[json!(true)]);
+    let pool = |name: &str| json!({"matchLabels": {"pool": name}});
+    let repair = |action: &str, most: &str| json!({"readinessTTL": "1m", "action": action, "maxUnhealthy": most});
+    // What is set with this probability in percent, to one of these values.
+    let mut perhaps = vec![
+        (40, "nodeSelector", json!([pool("a"), pool("b")])),
+        (15, "nodegate.taintPolicy", json!(["remove-only"])),
+        (10, "dryRun", json!([true])),
+        (8, "nodegate.suspend", json!([true])),
+    ];
     // Kubelets send heartbeats less often than the timeout.
     if !conditions.iter().any(|it| it["type"] == "Ready") {
-        it = perhaps(
-            35,
-            it,
-            "nodegate.heartbeatTimeout",
-            &[json!("1m"), json!("2m")],
-        );
+        perhaps.push((35, "nodegate.heartbeatTimeout", json!(["1m", "2m"])));
     }
     if is_continuous {
         it = it.continuous();
-        it = perhaps(30, it, "conditionPolicy", &[json!("anyOf")]);
-        it = perhaps(30, it, "nodegate.gracePeriod", &[json!("10s"), json!("1m")]);
-        it = perhaps(15, it, "nodegate.disruption", &[json!({})]);
-        it = perhaps(
-            15,
-            it,
-            "nodegate.disruption",
-            &[json!({"maxFirstGated": "10%"})],
-        );
+        perhaps.extend([
+            (30, "conditionPolicy", json!(["anyOf"])),
+            (30, "nodegate.gracePeriod", json!(["10s", "1m"])),
+            (15, "nodegate.disruption", json!([{}])),
+            (15, "nodegate.disruption", json!([{"maxFirstGated": "10%"}])),
+        ]);
     } else {
-        it = perhaps(50, it, "nodegate.regateOn", &[json!(["Reboot"])]);
-        it = perhaps(15, it, "nodegate.existingNodes", &[json!("Leave")]);
-        let release = json!({"readinessTTL": "1m", "action": "Release", "maxUnhealthy": "100%"});
-        let none = json!({"readinessTTL": "1m", "action": "None", "maxUnhealthy": "20%"});
-        it = perhaps(15, it, "nodegate.repair", &[release, none]);
+        let repairs = json!([repair("Release", "100%"), repair("None", "20%")]);
+        perhaps.extend([
+            (50, "nodegate.regateOn", json!([["Reboot"]])),
+            (15, "nodegate.existingNodes", json!(["Leave"])),
+            (15, "nodegate.repair", repairs),
+        ]);
+    }
+    for (percent, field, values) in perhaps {
+        let value = rng.pick(items(&values)).clone();
+        if rng.chance(percent) {
+            it = match field.strip_prefix("nodegate.") {
+                Some(field) => it.nodegate(field, value),
+                None => it.with(field, value),
+            };
+        }
     }
     it
 }
