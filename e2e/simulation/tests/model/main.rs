@@ -1,9 +1,8 @@
 //! Compares the model with the real API server: the same requests must get the same answers from both, and the same watches
-//! must show the same events in the same order. `progress` is about the real one alone: its bookmarks, through kube's watcher.
+//! must show the same events in the same order.
 
 mod outcome;
 mod pair;
-mod progress;
 mod random;
 mod real;
 mod sequences;
