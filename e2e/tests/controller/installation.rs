@@ -244,7 +244,9 @@ async fn no_token_gets_into_the_log() -> Result<()> {
     let cluster = Cluster::start(Options::api_only()).await?;
     let client = cluster.client().await?;
     let environment = [("NODEGATE_LOG", "trace,nodegate=trace")];
-    let controller = Controller::start_with(&cluster, &[], &environment)
+    let controller = Controller::spawn(&cluster, &[], &environment).await?;
+    let controller = controller
+        .once_ready()
         .await?
         .unasked("its writes are refused at the end");
     gates_and_releases(&client, "logged").await?;

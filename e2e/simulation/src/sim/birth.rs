@@ -1,7 +1,7 @@
 //! The admission policy of `config/birth` in the model's API server: nodes are created with the taints of their rules.
 
 use nodegate::api::RegateOn;
-use nodegate::api::names::{BOOTSTRAP_COMPLETED_PREFIX, TAINT_ADDED_BY_PREFIX};
+use nodegate::api::names::TAINT_ADDED_BY_PREFIX;
 use serde_json::{Value, json};
 
 use super::laws::rule::Rule;
@@ -29,12 +29,9 @@ fn is_in_use(rule: &Value) -> bool {
 }
 
 fn gate(node: &mut Value, rule: &Rule) {
-    let annotations = &node["metadata"]["annotations"];
-    let completed = [&rule.uid, &rule.name]
-        .map(|id| annotations.get(format!("{BOOTSTRAP_COMPLETED_PREFIX}{id}")));
     let is_completed = rule.is_bootstrap()
         && !rule.ours.regate_on.contains(&RegateOn::Reboot)
-        && completed.iter().any(Option::is_some);
+        && rule.recorded_on(node).is_some();
     let taint = rule.taint();
     if is_completed || taint.is_on(node) {
         return;

@@ -7,7 +7,9 @@ use std::hash::{BuildHasher, Hasher};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
-use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, KeyUsagePurpose};
+use rcgen::KeyPair;
+
+use crate::kubernetes::certificate::issue;
 
 /// The credentials of one cluster, as files in its folder.
 #[derive(Debug, Clone)]
@@ -30,26 +32,12 @@ pub(crate) struct Credentials {
 impl Credentials {
     /// Creates them for an API server on the loopback interface and at its Service's address.
     pub(crate) fn create(folder: &Path) -> Result<Self> {
-        let ca_key = KeyPair::generate().context("making the CA's key")?;
-        let mut authority = CertificateParams::default();
-        authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        authority.key_usages = vec![KeyUsagePurpose::KeyCertSign];
-        authority
-            .distinguished_name
-            .push(DnType::CommonName, "testkit");
-        let ca_certificate = authority.self_signed(&ca_key).context("signing the CA")?;
-
-        let serving_key = KeyPair::generate().context("making the API server's key")?;
-        let names = [
+        let issued = issue(&[
             "127.0.0.1",
             "localhost",
             "kubernetes.default.svc",
             "10.0.0.1",
-        ];
-        let serving_certificate = CertificateParams::new(names.map(str::to_owned))
-            .context("naming the API server")?
-            .signed_by(&serving_key, &Issuer::new(authority, ca_key))
-            .context("signing the API server's certificate")?;
+        ])?;
         let token_key = KeyPair::generate().context("making the token key")?;
         let admin_token = random_token();
 
@@ -58,12 +46,11 @@ impl Credentials {
             fs::write(&path, content).with_context(|| format!("writing {}", path.display()))?;
             anyhow::Ok(path)
         };
-        let ca = ca_certificate.pem();
         Ok(Self {
-            ca_certificate: write("ca.crt", ca.clone())?,
-            ca,
-            serving_certificate: write("apiserver.crt", serving_certificate.pem())?,
-            serving_key: write("apiserver.key", serving_key.serialize_pem())?,
+            ca_certificate: write("ca.crt", issued.ca.clone())?,
+            ca: issued.ca,
+            serving_certificate: write("apiserver.crt", issued.certificate)?,
+            serving_key: write("apiserver.key", issued.key)?,
             token_key: write("token.key", token_key.serialize_pem())?,
             token_public_key: write("token.pub", token_key.public_key_pem())?,
             tokens: write(

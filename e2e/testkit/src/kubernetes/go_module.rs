@@ -58,7 +58,7 @@ pub struct Recipe {
 }
 
 /// What most have in common: a module that is built without C.
-const TOOL: Recipe = Recipe {
+pub const TOOL: Recipe = Recipe {
     source: "tools",
     folder: "",
     name: "",

@@ -54,8 +54,4 @@ impl Karpenter {
         .await?;
         Ok(karpenter)
     }
-
-    pub fn log(&self) -> String {
-        self.process.log()
-    }
 }

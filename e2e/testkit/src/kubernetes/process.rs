@@ -153,15 +153,11 @@ impl Process {
 
     /// Pauses it (SIGSTOP), until [`Self::resume`].
     pub fn pause(&self) -> Result<()> {
-        self.signal(Signal::SIGSTOP)
+        signal(self.pid(), Signal::SIGSTOP)
     }
 
     pub fn resume(&self) -> Result<()> {
-        self.signal(Signal::SIGCONT)
-    }
-
-    pub fn signal(&self, what: Signal) -> Result<()> {
-        signal(self.pid(), what)
+        signal(self.pid(), Signal::SIGCONT)
     }
 
     /// Kills it (SIGKILL) and waits for its end.

@@ -37,16 +37,7 @@ pub struct Controller {
 impl Controller {
     /// Starts it with these arguments, plus those for kubeconfig and probes, and waits until it is ready.
     pub async fn start(cluster: &Cluster, arguments: &[&str]) -> Result<Self> {
-        Self::start_with(cluster, arguments, &[]).await
-    }
-
-    /// Like [`Self::start`], with environment variables.
-    pub async fn start_with(
-        cluster: &Cluster,
-        arguments: &[&str],
-        environment: &[(&str, &str)],
-    ) -> Result<Self> {
-        let controller = Self::spawn(cluster, arguments, environment).await?;
+        let controller = Self::spawn(cluster, arguments, &[]).await?;
         controller.once_ready().await
     }
 
@@ -113,7 +104,7 @@ impl Controller {
         launched.once_ready().await
     }
 
-    /// Like [`Self::start_with`], without waiting: for one that may never become ready.
+    /// Like [`Self::start`], with environment variables and without waiting: for one that may never become ready.
     pub async fn spawn(
         cluster: &Cluster,
         arguments: &[&str],

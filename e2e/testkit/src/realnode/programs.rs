@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
-use crate::kubernetes::go_module::{GoModule, Recipe, kubernetes_linker_flags};
+use crate::kubernetes::go_module::{GoModule, Recipe, TOOL, kubernetes_linker_flags};
 
 const SOURCE: &str = "runtime";
 
@@ -15,12 +15,10 @@ const KUBELET: Recipe = Recipe {
     name: "the kubelet",
     pins: "k8s.io/kubernetes",
     packages: &["./kubelet"],
-    tags: "",
-    c: false,
     binaries: &["kubelet"],
-    links: Vec::new,
     linker_flags: kubernetes_linker_flags,
     takes: "a minute or two after the control plane",
+    ..TOOL
 };
 
 const RUNTIME: Recipe = Recipe {
@@ -42,7 +40,6 @@ const RUNTIME: Recipe = Recipe {
     ],
     // Only overlay snapshots are needed.
     tags: "no_btrfs,no_devmapper,no_zfs,no_aufs,no_tracing",
-    c: false,
     binaries: &[
         "bridge",
         "containerd",
@@ -55,9 +52,8 @@ const RUNTIME: Recipe = Recipe {
         "pod",
         "runcwrap",
     ],
-    links: Vec::new,
-    linker_flags: |_| "-s -w".to_owned(),
     takes: "about 4 minutes",
+    ..TOOL
 };
 
 const RUNC: Recipe = Recipe {
@@ -69,9 +65,8 @@ const RUNC: Recipe = Recipe {
     tags: "netgo,osusergo",
     c: true,
     binaries: &["runc"],
-    links: Vec::new,
-    linker_flags: |_| "-s -w".to_owned(),
     takes: "about a minute",
+    ..TOOL
 };
 
 #[derive(Debug, Clone)]

@@ -164,12 +164,7 @@ fn spares(moment: &Moment<'_>, change: &Change, rule: &Rule, node: &Value) -> Op
         .filter(|state| state.revision < change.revision)
         .filter_map(|state| state.object.as_ref());
     let mut of_it = of_it.filter(|it| it["metadata"]["uid"] == node["metadata"]["uid"]);
-    let keys = rule.completion_keys();
-    let was_completed = |node: &Value| {
-        keys.iter()
-            .any(|key| node["metadata"]["annotations"].get(key).is_some())
-    };
-    if of_it.any(|node| was_completed(node)) {
+    if of_it.any(|node| rule.recorded_on(node).is_some()) {
         return Some(format!("node {name} has been released"));
     }
     let time = |text: &str| text.parse::<Timestamp>().ok();

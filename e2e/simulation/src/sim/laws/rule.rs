@@ -143,7 +143,7 @@ impl Rule {
     }
 
     /// The annotations that record a completed bootstrap, by the rule's UID and by its name.
-    pub(crate) fn completion_keys(&self) -> [String; 2] {
+    fn completion_keys(&self) -> [String; 2] {
         [&self.uid, &self.name].map(|id| format!("readiness.k8s.io/bootstrap-completed-{id}"))
     }
 

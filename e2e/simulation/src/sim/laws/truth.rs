@@ -451,9 +451,7 @@ impl Facts<'_> {
 
     /// Whether the node's own annotations record a bootstrap completed in another boot.
     fn is_known_to_have_rebooted(&self, rule: &Rule) -> bool {
-        let annotations = &self.node["metadata"]["annotations"];
-        let mut keys = rule.completion_keys().into_iter();
-        keys.any(|key| annotations.get(&key).is_some()) && !rule.is_completed_on(self.node)
+        rule.recorded_on(self.node).is_some() && !rule.is_completed_on(self.node)
     }
 
     /// A registered driver may date from before a reboot, and then does not count.

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::sim::time::{Time, s};
+use crate::sim::time::Time;
 
 pub const ZONE: &str = "topology.kubernetes.io/zone";
 
@@ -17,14 +17,12 @@ pub struct Machine {
     /// The cloud provider's ID; empty where there is none.
     pub provider_id: String,
     pub boots: Time,
-    /// The time from boot to Ready.
-    pub ready_after: Time,
     /// The time from boot until the kubelet updates the pods that are bound to its node.
     pub pods_after: Time,
 }
 
 impl Machine {
-    /// A Linux machine that boots at once and is Ready after 3 seconds.
+    /// A Linux machine that boots at once.
     pub fn new(name: &str) -> Self {
         Self {
             name: name.to_owned(),
@@ -32,7 +30,6 @@ impl Machine {
             taints: Vec::new(),
             provider_id: String::new(),
             boots: Time::ZERO,
-            ready_after: s(3),
             pods_after: Time::ZERO,
         }
     }
@@ -54,12 +51,6 @@ impl Machine {
 
     pub fn boots(mut self, boots: Time) -> Self {
         self.boots = boots;
-        self
-    }
-
-    /// Sets the time from boot to Ready.
-    pub fn ready_after(mut self, ready_after: Time) -> Self {
-        self.ready_after = ready_after;
         self
     }
 

@@ -21,6 +21,8 @@ use crate::{Key, Kind};
 
 const KUBELET: &str = "kubelet";
 
+/// The time from boot to Ready.
+const READY: Time = s(3);
 /// The kubelet's own heartbeat (`nodeStatusReportFrequency`).
 const BEAT: Time = s(300);
 
@@ -135,7 +137,7 @@ impl Kubelets {
         let state = self.machines.get_mut(name)?;
         state.boot += 1;
         state.runs = true;
-        let ready = now + state.machine.ready_after;
+        let ready = now + READY;
         let beat = now + rng.between(BEAT / 2, BEAT);
         self.due.at(ready, Task::Ready(name.to_owned(), state.boot));
         self.due.at(beat, Task::Beat(name.to_owned(), state.boot));
