@@ -137,16 +137,12 @@ impl Story {
         }
     }
 
-    /// Creates an object and restores what the API server changed in it.
-    pub(super) fn create_as_is(&mut self, object: Value) {
-        let status = json!({ "status": object["status"] });
-        let name = object["metadata"]["name"].as_str().unwrap().to_owned();
-        if object["kind"] == "Node" {
-            return self.create(object);
-        }
-        let namespace = object["metadata"]["namespace"].as_str().unwrap().to_owned();
-        self.create(object);
-        let key = Key::namespaced(Kind::Pod, &namespace, &name);
+    /// Creates a pod, with its status.
+    pub(super) fn create_pod(&mut self, pod: Value) {
+        let status = json!({ "status": pod["status"] });
+        let text = |field: &str| pod["metadata"][field].as_str().unwrap().to_owned();
+        let key = Key::namespaced(Kind::Pod, &text("namespace"), &text("name"));
+        self.create(pod);
         self.patch(SOMEBODY, key, Part::Status, Patch::Merge(status));
     }
 

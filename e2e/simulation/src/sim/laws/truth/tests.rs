@@ -34,13 +34,20 @@ fn pod(name: &str, owner: &str, fields: &Value) -> Value {
         "metadata": {
             "name": name,
             "namespace": "kube-system",
-            "labels": { LABEL: "true" },
+            "labels": { LABEL: "true", "app": "cni" },
             "ownerReferences": [{ "apiVersion": "apps/v1", "kind": "DaemonSet", "name": "cni", "uid": owner, "controller": true }],
         },
         "spec": { "nodeName": "n", "containers": [{ "name": "c", "image": "c" }] },
     });
     json_patch::merge(&mut object, fields);
     object
+}
+
+/// Creates the `DaemonSet`, and a pod of it on the node.
+fn with_pod(story: &mut Story, set: &Value, fields: &Value) {
+    story.create(daemon_set(set));
+    let uid = story.uid_of("DaemonSet", "kube-system", "cni");
+    story.create_pod(pod("p", &uid, fields));
 }
 
 fn ready() -> Value {
@@ -134,13 +141,9 @@ fn a_daemon_set_with_a_live_pod_on_the_node_is_waited_for_whatever_labels_and_ta
                 (ALL, ready(), Yes),
             ] {
                 let mut story = world(kind);
-                story.create(daemon_set(fields));
+                with_pod(&mut story, fields, &pod_fields);
                 let taints = json!([{ "key": key, "effect": "NoSchedule" }]);
                 story.patch_node("n", json!({ "spec": { "taints": taints } }));
-                let uid = story.uid_of("DaemonSet", "kube-system", "cni");
-                let mut pod = pod("p", &uid, &pod_fields);
-                pod["metadata"]["labels"]["app"] = json!("cni");
-                story.create_as_is(pod);
                 assert_eq!(met(&story), expected, "{kind} {key} {fields} {pod_fields}");
             }
         }
@@ -151,11 +154,9 @@ fn a_daemon_set_with_a_live_pod_on_the_node_is_waited_for_whatever_labels_and_ta
 fn a_pod_in_another_namespace_is_none_of_a_daemon_sets() {
     for (namespace, expected) in [("kube-system", Yes), ("default", No)] {
         let mut story = world(ALL);
-        story.create(daemon_set(&json!({})));
-        let uid = story.uid_of("DaemonSet", "kube-system", "cni");
-        let mut pod = pod("p", &uid, &ready());
-        pod["metadata"]["namespace"] = json!(namespace);
-        story.create_as_is(pod);
+        let mut fields = ready();
+        fields["metadata"]["namespace"] = json!(namespace);
+        with_pod(&mut story, &json!({}), &fields);
         assert_eq!(met(&story), expected, "{namespace}");
     }
 }
@@ -173,9 +174,9 @@ fn critical_pods_have_to_be_ready() {
         story.create(daemon_set(&json!({})));
         let uid = story.uid_of("DaemonSet", "kube-system", "cni");
         let owner = if owner == "own" { &uid } else { owner };
-        story.create_as_is(pod("p", owner, &fields));
+        story.create_pod(pod("p", owner, &fields));
         assert_eq!(met(&story), expected, "{name}");
-        story.create_as_is(pod("bare", "nobody", &json!({})));
+        story.create_pod(pod("bare", "nobody", &json!({})));
         assert_eq!(met(&story), No, "{name}, and another one is not");
     }
 }
@@ -191,17 +192,13 @@ fn a_pod_of_a_daemon_set_has_to_be_ready_for_its_min_ready_seconds_and_a_bare_on
             (SCHEDULED, Yes),
         ] {
             let mut story = world(kind);
-            story.create(daemon_set(&slow));
-            let uid = story.uid_of("DaemonSet", "kube-system", "cni");
-            let mut pod = pod("p", &uid, &ready());
-            pod["metadata"]["labels"]["app"] = json!("cni");
-            story.create_as_is(pod);
+            with_pod(&mut story, &slow, &ready());
             story.at(asked_at);
             assert_eq!(met(&story), expected, "{kind} {asked_at}");
         }
     }
     let mut story = world(READY);
-    story.create_as_is(pod("bare", "nobody", &ready()));
+    story.create_pod(pod("bare", "nobody", &ready()));
     assert_eq!(met(&story), Yes);
 }
 
@@ -219,7 +216,7 @@ fn a_daemon_set_has_its_room_once_a_live_pod_of_it_is_bound() {
         story.create(daemon_set(&json!({})));
         assert_eq!(met(&story), No, "{name}");
         let uid = story.uid_of("DaemonSet", "kube-system", "cni");
-        story.create_as_is(pod("p", &uid, &fields));
+        story.create_pod(pod("p", &uid, &fields));
         assert_eq!(met(&story), expected, "{name}");
     }
 }
@@ -234,14 +231,12 @@ fn a_pod_older_than_its_node_does_not_count_at_first() {
         (20, 200, Yes),
     ] {
         let mut story = world(READY);
-        story.create(daemon_set(&json!({})));
-        let uid = story.uid_of("DaemonSet", "kube-system", "cni");
-        story.create_as_is(pod("p", &uid, &ready()));
+        with_pod(&mut story, &json!({}), &ready());
         story.delete_node("n");
         story.at(created_at);
         let mut node = node("n");
         node["metadata"]["creationTimestamp"] = json!(format!("2026-01-01T00:00:{created_at:02}Z"));
-        story.create_as_is(node);
+        story.create(node);
         story.at(asked_at);
         assert_eq!(met(&story), expected, "{created_at} {asked_at}");
     }
@@ -253,7 +248,7 @@ fn drivers_that_pods_name_have_to_be_registered_on_this_very_node() {
     let mut pod_fields = ready();
     json_patch::merge(&mut pod_fields, &waits);
     let mut story = world("node.gardener.cloud/CSIDriversRegistered");
-    story.create_as_is(pod("p", "nobody", &pod_fields));
+    story.create_pod(pod("p", "nobody", &pod_fields));
     assert_eq!(met(&story), No);
     story.register("n", "ebs");
     assert_eq!(met(&story), Yes);
