@@ -155,18 +155,15 @@ fn with_status_of(kind: Kind, old: &Value, mut new: Value) -> Value {
 }
 
 fn keep_system_fields(old: &Value, metadata: &mut Map<String, Value>) {
-    if metadata.get("uid").is_none_or(Value::is_null) {
-        metadata.remove("uid");
-    }
+    let sent = metadata.remove("uid").filter(|uid| !uid.is_null());
     for field in SYSTEM.into_iter().chain(["uid", "creationTimestamp"]) {
-        let is_sent = field == "uid" && metadata.contains_key(field);
-        if is_sent {
-            continue;
-        }
         match old["metadata"].get(field) {
             Some(value) => metadata.insert(field.to_owned(), value.clone()),
             None => metadata.remove(field),
         };
+    }
+    if let Some(uid) = sent {
+        metadata.insert("uid".to_owned(), uid);
     }
 }
 

@@ -45,38 +45,12 @@ pub(super) fn carry(
     who: Who,
     request: &Request,
 ) -> Result<Answer, RequestError> {
-    let mut patch = |kind, name: &str, part, patch| {
-        let request = request::Request::Patch {
-            key: Key::cluster(kind, name),
-            part,
-            patch,
-        };
-        object(cluster.request(who, &request))
-    };
-    match request {
-        Request::PatchNode(name, it) => {
-            let node = patch(Kind::Node, name, Part::Main, Patch::Json(it.clone()))?;
-            Ok(Answer::Node(Box::new(decoded(&node)?)))
+    let patch = match request {
+        Request::PatchNode(_, it) | Request::PatchRule(_, it) | Request::PatchRuleStatus(_, it) => {
+            Patch::Json(it.clone())
         }
-        Request::PatchNodeStatus(name, it) => {
-            let node = patch(Kind::Node, name, Part::Status, Patch::Strategic(it.clone()))?;
-            Ok(Answer::Node(Box::new(decoded(&node)?)))
-        }
-        Request::PatchRule(name, it) => {
-            let part = Patch::Json(it.clone());
-            let rule = patch(Kind::NodeReadinessRule, name, Part::Main, part)?;
-            Ok(Answer::Rule(Box::new(decoded(&rule)?)))
-        }
-        Request::PatchRuleStatus(name, it) => {
-            let part = Patch::Json(it.clone());
-            let rule = patch(Kind::NodeReadinessRule, name, Part::Status, part)?;
-            let rule: Watched<RuleObject> = decoded(&rule)?;
-            Ok(Answer::Version(rule.version()))
-        }
-        Request::PatchNodeClaim(name, it) => {
-            let claim = patch(Kind::NodeClaim, name, Part::Main, Patch::Merge(it.clone()))?;
-            Ok(Answer::NodeClaim(Box::new(decoded(&claim)?)))
-        }
+        Request::PatchNodeStatus(_, it) => Patch::Strategic(it.clone()),
+        Request::PatchNodeClaim(_, it) => Patch::Merge(it.clone()),
         Request::DeleteNodeClaim { name, uid, version } => {
             let delete = request::Request::Delete {
                 key: Key::cluster(Kind::NodeClaim, name),
@@ -87,22 +61,37 @@ pub(super) fn carry(
                 grace: None,
             };
             let answer = cluster.request(who, &delete);
-            answer.map(|_| Answer::Done).map_err(|it| refused(&it))
+            return answer.map(|_| Answer::Done).map_err(|it| refused(&it));
         }
         Request::ReadNode(name) => {
-            let node = read(cluster, &Key::cluster(Kind::Node, name))?;
-            Ok(Answer::Node(Box::new(node)))
+            let node = cluster.get(&Key::cluster(Kind::Node, name));
+            let node = decoded(node.ok_or(RequestError::Gone)?)?;
+            return Ok(Answer::Node(Box::new(node)));
         }
-        Request::ReadVersion(..) => Ok(Answer::Version(cluster.revision())),
+        Request::ReadVersion(..) => return Ok(Answer::Version(cluster.revision())),
         Request::PostEvent { notice, .. } => {
             cluster.tell((**notice).clone());
-            Ok(Answer::Done)
+            return Ok(Answer::Done);
         }
-    }
-}
-
-fn read<K: DeserializeOwned>(cluster: &Cluster, key: &Key) -> Result<K, RequestError> {
-    decoded(cluster.get(key).ok_or(RequestError::Gone)?)
+    };
+    let key = target(request).ok_or(RequestError::Gone)?;
+    let (kind, is_of_status) = (key.kind, is_of_status(request));
+    let part = if is_of_status {
+        Part::Status
+    } else {
+        Part::Main
+    };
+    let patch = request::Request::Patch { key, part, patch };
+    let object = object(cluster.request(who, &patch))?;
+    Ok(match kind {
+        Kind::Node => Answer::Node(Box::new(decoded(&object)?)),
+        Kind::NodeClaim => Answer::NodeClaim(Box::new(decoded(&object)?)),
+        _ if is_of_status => {
+            let rule: Watched<RuleObject> = decoded(&object)?;
+            Answer::Version(rule.version())
+        }
+        _ => Answer::Rule(Box::new(decoded(&object)?)),
+    })
 }
 
 /// An object as the product decodes it.

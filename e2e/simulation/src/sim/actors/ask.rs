@@ -1,5 +1,7 @@
 //! Shorthands for actors' requests, and for reading objects.
 
+use std::sync::Arc;
+
 use serde_json::{Value, json};
 
 use crate::sim::cluster::{Cluster, Who};
@@ -49,6 +51,14 @@ pub fn delete(cluster: &mut Cluster, who: &'static str, key: &Key, grace: Option
     cluster.request(Who::Actor(who), &request)
 }
 
+/// The pods that are bound to a node.
+pub fn pods_on(cluster: &Cluster, node: &str) -> Vec<(Key, Arc<Value>)> {
+    let pods = cluster.objects(Kind::Pod);
+    pods.filter(|(_, pod)| pod["spec"]["nodeName"] == node)
+        .map(|(key, pod)| (key.clone(), pod.clone()))
+        .collect()
+}
+
 /// Replaces a node's taints, if the node is unchanged since it was read.
 pub fn set_taints(
     cluster: &mut Cluster,
@@ -69,6 +79,12 @@ pub fn name(object: &Value) -> &str {
 
 pub fn uid(object: &Value) -> &str {
     text(&object["metadata"]["uid"])
+}
+
+/// What tells the boots of all nodes apart.
+pub fn boot(node: &Value) -> String {
+    let boot = text(&node["status"]["nodeInfo"]["bootID"]);
+    format!("{} {boot}", uid(node))
 }
 
 /// Whether an object is being deleted.

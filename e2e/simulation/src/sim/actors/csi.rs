@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use super::ask::{condition, create, items, merge, node_key, text, uid};
+use super::ask::{boot, condition, create, items, merge, node_key, text, uid};
 use super::due::Due;
 use crate::sim::actor::Actor;
 use crate::sim::cluster::{Change, Cluster};
@@ -122,8 +122,7 @@ impl Actor for Csi {
             self.boots.remove(name);
             return;
         };
-        let boot = text(&node["status"]["nodeInfo"]["bootID"]);
-        let boot = format!("{} {boot}", uid(node));
+        let boot = boot(node);
         if self.boots.get(name) == Some(&boot) {
             return;
         }

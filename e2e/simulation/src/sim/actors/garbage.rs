@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::ask::{delete, is_going, items, node_key, text, uid};
+use super::ask::{delete, is_going, items, node_key, pods_on, text, uid};
 use super::due::Due;
 use crate::sim::actor::Actor;
 use crate::sim::cluster::{Change, Cluster};
@@ -86,12 +86,7 @@ fn collect_pods(cluster: &mut Cluster, node: &str) {
     if cluster.get(&node_key(node)).is_some() {
         return;
     }
-    let pods = cluster.objects(Kind::Pod);
-    let pods: Vec<Key> = pods
-        .filter(|(_, pod)| pod["spec"]["nodeName"] == node)
-        .map(|(key, _)| key.clone())
-        .collect();
-    for key in pods {
+    for (key, _) in pods_on(cluster, node) {
         let _ = delete(cluster, "pod-collector", &key, Some(0));
     }
 }

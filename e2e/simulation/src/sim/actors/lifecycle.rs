@@ -3,14 +3,16 @@
 
 use serde_json::{Value, json};
 
-use super::ask::{condition, delete, is_going, items, node_key, report, set_taints, taints, text};
+use super::ask::{
+    condition, delete, is_going, items, node_key, pods_on, report, set_taints, taints, text,
+};
 use super::due::Due;
 use super::placement::keeps;
+use crate::Kind;
 use crate::sim::actor::Actor;
 use crate::sim::cluster::{Change, Cluster};
 use crate::sim::rng::Rng;
 use crate::sim::time::{Time, ms, s};
-use crate::{Key, Kind};
 
 const LIFECYCLE: &str = "node-lifecycle-controller";
 const NOT_READY: &str = "node.kubernetes.io/not-ready";
@@ -128,14 +130,10 @@ fn evict(cluster: &mut Cluster, name: &str) {
     let Some(node) = cluster.get(&node_key(name)).cloned() else {
         return;
     };
-    let leaving = cluster.objects(Kind::Pod).filter(|(_, pod)| {
-        pod["spec"]["nodeName"] == name
-            && !is_going(pod)
-            && !keeps(&node, items(&pod["spec"]["tolerations"]))
-    });
-    let leaving: Vec<Key> = leaving.map(|(key, _)| key.clone()).collect();
-    for key in leaving {
-        let _ = delete(cluster, LIFECYCLE, &key, None);
+    for (key, pod) in pods_on(cluster, name) {
+        if !is_going(&pod) && !keeps(&node, items(&pod["spec"]["tolerations"])) {
+            let _ = delete(cluster, LIFECYCLE, &key, None);
+        }
     }
 }
 
@@ -146,11 +144,9 @@ fn silence(cluster: &mut Cluster, name: &str) {
     if !is_lost {
         return;
     }
-    let ready = cluster
-        .objects(Kind::Pod)
-        .filter(|(_, pod)| pod["spec"]["nodeName"] == name && condition(pod, "Ready") == "True");
-    let ready: Vec<Key> = ready.map(|(key, _)| key.clone()).collect();
-    for key in ready {
-        report(cluster, LIFECYCLE, &key, ("Ready", "False"), json!({}));
+    for (key, pod) in pods_on(cluster, name) {
+        if condition(&pod, "Ready") == "True" {
+            report(cluster, LIFECYCLE, &key, ("Ready", "False"), json!({}));
+        }
     }
 }

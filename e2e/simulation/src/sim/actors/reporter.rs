@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use super::ask::{node_key, report, text, uid};
+use super::ask::{boot, node_key, report, text};
 use super::due::Due;
 use super::kubelet::ZONE;
 use crate::Kind;
@@ -234,8 +234,7 @@ impl Actor for Reporter {
             self.nodes.remove(name);
             return;
         };
-        let boot = text(&node["status"]["nodeInfo"]["bootID"]);
-        let boot = format!("{} {boot}", uid(node));
+        let boot = boot(node);
         if self.nodes.get(name).is_none_or(|state| state.boot != boot) {
             self.begin(name, node, boot, change.at, rng);
         }

@@ -5,7 +5,7 @@ use serde_json::json;
 use super::ends::End::{Gated, Held, PutOn, Says};
 use super::objects::{
     COMPONENTS_READY, DRIVER, DRIVER_REGISTERED, GATE, GPU, HAS_GPU, Rule, csi_node, daemon_set,
-    daemon_set_key, rule, storage, version,
+    daemon_set_key, rolls_out, rule, storage,
 };
 use super::{Base, joining, joining_as};
 use crate::sim::actors::{Csi, Deed, Operator};
@@ -25,11 +25,6 @@ fn unpublished() -> Settings {
 /// A continuous rule that waits for all critical components.
 fn agent_rule() -> Rule {
     rule("agent").continuous().waits_for(COMPONENTS_READY)
-}
-
-/// Rolls out another version of the agent.
-fn rolls_out() -> Operator {
-    Operator::default().edits(s(30), daemon_set_key("agent"), version("2"))
 }
 
 pub(super) const ALL: &[Base] = &[

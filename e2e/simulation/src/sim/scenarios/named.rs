@@ -4,8 +4,8 @@ use serde_json::{Map, Value, json};
 
 use super::ends::End::{Gated, Held, PutOn, Says};
 use super::objects::{
-    AGENT, ALL_BOUND, ALL_DAEMON_SETS, COMPONENTS_READY, GATE, Rule, check_run, daemon_set,
-    daemon_set_key, rule, slice, version,
+    AGENT, ALL_BOUND, ALL_DAEMON_SETS, COMPONENTS_READY, GATE, OTHER_GATE, Rule, check_run,
+    daemon_set, daemon_set_key, rolls_out, rule, slice, version,
 };
 use super::{Base, joining, joining_as};
 use crate::sim::actors::ask::node_key;
@@ -17,18 +17,11 @@ use crate::{Key, Kind};
 const PROXY: &str = "daemonset.nodegate.dev/kube-system.proxy";
 /// The condition that the newest run of the check `nccl` in `kube-system` has succeeded.
 const CHECK: &str = "check.nodegate.dev/kube-system.nccl";
-/// The taint of another rule.
-const OTHER_GATE: &str = "readiness.k8s.io/other";
 const NEVER: &str = "readiness.k8s.io/never";
 
 /// A continuous rule that waits for the agent.
 fn agent_rule() -> Rule {
     rule("agent").continuous().waits_for(AGENT)
-}
-
-/// Rolls out another version of the agent.
-fn rolls_out() -> Operator {
-    Operator::default().edits(s(30), daemon_set_key("agent"), version("2"))
 }
 
 pub(super) const ALL: &[Base] = &[

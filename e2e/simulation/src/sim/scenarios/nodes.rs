@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::ends::End::{Gated, Held, PutOn, There};
+use super::ends::End::{Gated, Held, PutOn};
 use super::objects::{
     CILIUM, COMPONENTS_READY, DRIVER, DRIVER_REGISTERED, GATE, MAINTENANCE, READY, daemon_set, rule,
 };
@@ -131,16 +131,6 @@ pub(super) const ALL: &[Base] = &[
                 .acts(Reporter::new(READY).first(ms(100), ms(101)))
         },
         &[Gated(CILIUM, 16), Held(CILIUM, &[])],
-    ),
-    Base::new(
-        "deleted-while-held: a node goes while it is held",
-        s(40),
-        |it| {
-            it.has(rule("network"))
-                .nodes(joining(3).then(s(20), "n-1", Deed::Leave))
-                .acts(Reporter::new(READY).ails("n-1"))
-        },
-        &[Gated(GATE, 3), There(&["n-0", "n-2"]), Held(GATE, &[])],
     ),
     Base::new(
         "labels: labels change, and with them which rules select a node",

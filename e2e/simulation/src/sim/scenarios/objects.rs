@@ -2,8 +2,9 @@
 
 use serde_json::{Value, json};
 
+use crate::sim::actors::Operator;
 use crate::sim::actors::kubelet::READY_AFTER;
-use crate::sim::time::Time;
+use crate::sim::time::{Time, s};
 use crate::{Key, Kind};
 
 /// The default taint key of rules.
@@ -234,6 +235,11 @@ pub(super) fn daemon_set_key(name: &str) -> Key {
 /// A patch that starts a rolling update to this version.
 pub(super) fn version(version: &str) -> Value {
     json!({"spec": {"template": {"metadata": {"annotations": {"version": version}}}}})
+}
+
+/// Rolls out another version of the agent.
+pub(super) fn rolls_out() -> Operator {
+    Operator::default().edits(s(30), daemon_set_key("agent"), version("2"))
 }
 
 /// A run of the check `nccl`, bound to a node.

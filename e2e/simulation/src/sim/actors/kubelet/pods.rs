@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{KUBELET, Kubelets, Task};
-use crate::sim::actors::ask::{condition, delete, is_going, report, text};
+use crate::sim::actors::ask::{condition, delete, is_going, pods_on, report, text};
 use crate::sim::cluster::{Change, Cluster};
 use crate::sim::rng::Rng;
 use crate::sim::time::{Time, ms, s};
@@ -90,9 +90,10 @@ impl Kubelets {
 
     /// Marks the application's pods not Ready on the nodes where it has begun to fail.
     pub(super) fn fail_pods(&mut self, cluster: &mut Cluster, app: &str, until: Time) {
-        let pods: Vec<_> = pods(cluster)
+        let pods: Vec<_> = cluster
+            .objects(Kind::Pod)
             .filter(|(_, pod)| pod["metadata"]["labels"]["app"] == app && !is_going(pod))
-            .map(|(key, pod)| (key.clone(), (**pod).clone()))
+            .map(|(key, pod)| (key.clone(), pod.clone()))
             .collect();
         for (key, pod) in pods {
             let runs = self.runs(text(&pod["spec"]["nodeName"]));
@@ -117,17 +118,6 @@ impl Kubelets {
             .map(|it| it.until)
             .max()
     }
-}
-
-fn pods(cluster: &Cluster) -> impl Iterator<Item = (&Key, &std::sync::Arc<Value>)> {
-    cluster.objects(Kind::Pod)
-}
-
-fn pods_on(cluster: &Cluster, node: &str) -> Vec<(Key, Value)> {
-    pods(cluster)
-        .filter(|(_, pod)| pod["spec"]["nodeName"] == node)
-        .map(|(key, pod)| (key.clone(), (**pod).clone()))
-        .collect()
 }
 
 fn set_ready(cluster: &mut Cluster, key: &Key, pod: &Value, status: &str) {
