@@ -97,6 +97,16 @@ pub fn text(value: &Value) -> &str {
     value.as_str().unwrap_or_default()
 }
 
+/// The annotations with this prefix: what follows it in each key, and the value.
+pub fn annotations<'a>(
+    object: &'a Value,
+    prefix: &'a str,
+) -> impl Iterator<Item = (&'a str, &'a str)> {
+    let all = object["metadata"]["annotations"].as_object();
+    let all = all.into_iter().flatten();
+    all.filter_map(move |(key, value)| Some((key.strip_prefix(prefix)?, value.as_str()?)))
+}
+
 /// The items of a list; none for any other value.
 pub fn items(value: &Value) -> &[Value] {
     value.as_array().map_or(&[], Vec::as_slice)

@@ -8,20 +8,16 @@ use serde_json::Value;
 
 use super::rule::{Rule, TaintId};
 use super::{NodeWrite, seconds};
+use crate::sim::actors::ask::annotations;
 use crate::sim::law::{Law, Moment};
 
 pub(super) struct Bootstrap;
 
 /// The UIDs of the rules that own a taint, by the node's annotations.
 pub(super) fn owners<'a>(node: &'a Value, taint: &TaintId) -> Vec<&'a str> {
-    let annotations = node["metadata"]["annotations"].as_object();
     let mut owners = Vec::new();
-    for (key, value) in annotations.into_iter().flatten() {
-        let Some(uid) = key.strip_prefix(TAINT_ADDED_BY_PREFIX) else {
-            continue;
-        };
-        let value: Value =
-            serde_json::from_str(value.as_str().unwrap_or_default()).unwrap_or_default();
+    for (uid, value) in annotations(node, TAINT_ADDED_BY_PREFIX) {
+        let value: Value = serde_json::from_str(value).unwrap_or_default();
         if value["taint-key"] == *taint.key && value["taint-effect"] == *taint.effect {
             owners.push(uid);
         }

@@ -13,8 +13,8 @@ use serde_json::Value;
 use super::disruption::zone;
 use super::ledger::is_ours;
 use super::rule::{Rule, forbids_repair};
-use super::{longest_age, seconds, steps};
-use crate::sim::actors::ask::{items, text};
+use super::{is_deleted, longest_age, seconds, steps};
+use crate::sim::actors::ask::{annotations, is_going, items, text};
 use crate::sim::cluster::{Change, View};
 use crate::sim::law::{Law, Moment};
 use crate::sim::time::wall;
@@ -43,22 +43,19 @@ impl Law for Claims {
             if change.key.kind != Kind::NodeClaim {
                 continue;
             }
-            let is_deleted = |claim: &Value| claim["metadata"].get("deletionTimestamp").is_some();
             let is_hurried =
                 |claim: &Value| claim["metadata"]["annotations"].get(TERMINATION).is_some();
             if let (Some(before), Some(after)) = (&change.before, &change.after)
                 && !is_hurried(before)
                 && is_hurried(after)
-                && !is_deleted(after)
+                && !is_going(after)
             {
                 let (name, at) = (&change.key.name, seconds(change.at));
                 return Err(format!(
                     "the claim {name} has a termination time at {at}, and is not being deleted"
                 ));
             }
-            if let Some(claim) = change.before.as_ref().filter(|claim| !is_deleted(claim))
-                && change.after.as_ref().is_none_or(|claim| is_deleted(claim))
-            {
+            if let Some(claim) = change.before.as_ref().filter(|_| is_deleted(change)) {
                 judge(moment, change, claim).map_err(|why| {
                     let (name, at) = (&change.key.name, seconds(change.at));
                     format!("{:?} deleted the claim {name} at {at}: {why}", change.who)
@@ -167,13 +164,8 @@ fn spares(moment: &Moment<'_>, change: &Change, rule: &Rule, node: &Value) -> Op
     if of_it.any(|node| rule.recorded_on(node).is_some()) {
         return Some(format!("node {name} has been released"));
     }
-    let time = |text: &str| text.parse::<Timestamp>().ok();
-    let created = node["metadata"]["creationTimestamp"]
-        .as_str()
-        .and_then(time);
-    let earliest = created
-        .max(time(&rule.created))
-        .and_then(|since| since.checked_add(SHORTEST).ok());
+    let earliest = rule.waits_since(node);
+    let earliest = earliest.and_then(|since| since.checked_add(SHORTEST).ok());
     // By the clock that is farthest ahead.
     if earliest.is_some_and(|earliest| wall(change.at + steps(moment)) < earliest) {
         return Some(format!(
@@ -234,24 +226,13 @@ fn is_zone_late(moment: &Moment<'_>, change: &Change, node: &Value) -> bool {
 }
 
 fn has_deadline(node: &Value) -> bool {
-    let annotations = node["metadata"]["annotations"].as_object();
-    let mut keys = annotations.into_iter().flat_map(|it| it.keys());
-    keys.any(|key| key.starts_with(READY_DEADLINE_PREFIX))
+    annotations(node, READY_DEADLINE_PREFIX).next().is_some()
 }
 
 /// Whether one of the node's deadlines has passed, by its annotations.
 fn is_late(node: &Value, now: Timestamp) -> bool {
-    let annotations = node["metadata"]["annotations"]
-        .as_object()
-        .into_iter()
-        .flatten();
-    let mut deadlines = annotations.filter(|(key, _)| key.starts_with(READY_DEADLINE_PREFIX));
-    deadlines.any(|(_, time)| {
-        let time = time
-            .as_str()
-            .and_then(|time| time.parse::<Timestamp>().ok());
-        time.is_some_and(|time| time <= now)
-    })
+    let mut deadlines = annotations(node, READY_DEADLINE_PREFIX);
+    deadlines.any(|(_, time)| time.parse::<Timestamp>().is_ok_and(|time| time <= now))
 }
 
 #[cfg(test)]

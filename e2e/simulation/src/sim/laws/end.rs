@@ -14,7 +14,7 @@ use super::longest_age;
 use super::rule::{OUR_TAINTS, Rule, TaintId, governing, is_in_maintenance, is_introduced};
 use super::truth::{Answer, Facts};
 use super::writes::target;
-use crate::sim::actors::ask::text;
+use crate::sim::actors::ask::{is_going, text};
 use crate::sim::cluster::State;
 use crate::sim::law::{Law, Moment};
 use crate::sim::time::{Time, s};
@@ -41,7 +41,7 @@ impl Law for End {
             let finalizers = rule["metadata"]["finalizers"]
                 .as_array()
                 .map_or(0, Vec::len);
-            if rule["metadata"].get("deletionTimestamp").is_some() && finalizers == 1 {
+            if is_going(rule) && finalizers == 1 {
                 return Err(format!("{key} is still being deleted"));
             }
         }
@@ -136,7 +136,7 @@ fn judge(moment: &Moment<'_>, node: &str) -> Result<(), String> {
         Glances::all(moment.cluster.revision()),
         now,
         |facts| {
-            if facts.node["metadata"].get("deletionTimestamp").is_some() {
+            if is_going(facts.node) {
                 return Ok(());
             }
             let of_rules = facts.rules.iter().map(|rule| rule.taint());

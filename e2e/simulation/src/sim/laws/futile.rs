@@ -7,8 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 
 use super::ledger::is_ours;
-use super::{Process, incidents, process, seconds};
-use crate::sim::actors::ask::text;
+use super::{Process, incidents, is_deleted, process, seconds};
+use crate::sim::actors::ask::{annotations, text};
 use crate::sim::cluster::{Change, Who};
 use crate::sim::fault::Incident;
 use crate::sim::law::{Law, Moment};
@@ -74,20 +74,11 @@ fn pool(object: Option<&Value>) -> String {
 }
 
 fn is_completed(change: &Change) -> bool {
-    let has = |object: &Value| {
-        let annotations = object["metadata"]["annotations"].as_object();
-        let mut keys = annotations.into_iter().flat_map(|it| it.keys());
-        keys.any(|key| key.starts_with(COMPLETED))
-    };
+    let has = |object: &Value| annotations(object, COMPLETED).next().is_some();
     change.after.as_deref().is_some_and(has) && !change.before.as_deref().is_some_and(has)
 }
 
 fn is_edited(change: &Change) -> bool {
     let generation = |object: &Value| object["metadata"]["generation"].clone();
     change.before.as_deref().map(generation) != change.after.as_deref().map(generation)
-}
-
-fn is_deleted(change: &Change) -> bool {
-    let is_going = |object: &Value| object["metadata"].get("deletionTimestamp").is_some();
-    !change.before.as_deref().is_some_and(is_going) && change.after.as_deref().is_none_or(is_going)
 }

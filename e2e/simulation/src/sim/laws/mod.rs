@@ -29,6 +29,7 @@ use serde_json::Value;
 
 pub use self::agreement::Agreement;
 use self::rule::TaintId;
+use super::actors::ask::is_going;
 use super::cluster::Change;
 use super::fault::{Fault, Incident};
 use super::law::Moment;
@@ -168,6 +169,11 @@ fn gone<'a>(before: &'a Value, after: &'a Value) -> impl Iterator<Item = TaintId
     TaintId::all(before)
         .map(|(taint, _)| taint)
         .filter(|taint| !taint.is_on(after))
+}
+
+/// Whether the change begins a deletion.
+fn is_deleted(change: &Change) -> bool {
+    !change.before.as_deref().is_some_and(is_going) && change.after.as_deref().is_none_or(is_going)
 }
 
 /// Formats a time for the laws' messages.

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::rule::{Rule, TaintId};
 use super::truth::{Answer, Facts};
-use crate::sim::actors::ask::{items, text};
+use crate::sim::actors::ask::{is_going, items, text};
 use crate::sim::actors::placement;
 
 /// Whether the node waits for a pod of the `DaemonSet`, for the class.
@@ -45,7 +45,7 @@ fn is_meant(facts: &Facts<'_>, daemon_set: &Value) -> Answer {
         let mut pods = facts.pods.iter();
         pods.any(|pod| is_live(pod) && owns(daemon_set, pod))
     };
-    if daemon_set["metadata"].get("deletionTimestamp").is_some() {
+    if is_going(daemon_set) {
         Answer::No
     } else if has_pod() {
         Answer::Yes
@@ -108,8 +108,7 @@ pub(super) fn tolerates(pod_spec: &Value, taint: &TaintId, value: &str) -> bool 
 /// Whether a pod is neither terminating nor finished.
 pub(super) fn is_live(pod: &Value) -> bool {
     let phase = pod["status"]["phase"].as_str();
-    pod["metadata"].get("deletionTimestamp").is_none()
-        && !matches!(phase, Some("Succeeded" | "Failed"))
+    !is_going(pod) && !matches!(phase, Some("Succeeded" | "Failed"))
 }
 
 /// Whether an object is in a namespace of the class and has its labels.

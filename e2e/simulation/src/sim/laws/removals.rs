@@ -89,11 +89,7 @@ fn is_given_up(moment: &Moment<'_>, facts: &Facts<'_>, rule: &Rule) -> bool {
         return false;
     }
     let latest = wall(facts.at + steps(moment));
-    let time = |text: &str| text.parse::<jiff::Timestamp>().ok();
-    let created = facts.node["metadata"]["creationTimestamp"]
-        .as_str()
-        .and_then(time);
-    let since = created.max(time(&rule.created));
+    let since = rule.waits_since(facts.node);
     let up = since.and_then(|since| since.checked_add(repair.readiness_ttl.as_std()).ok());
     up.is_some_and(|up| up <= latest)
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use jiff::Timestamp;
 use nodegate::api::names::FINALIZER;
 use nodegate::api::{
     ConditionPolicy, EnforcementMode, ExistingNodes, NodeReadinessRuleSpec, NodegateSpec, RegateOn,
@@ -10,7 +11,7 @@ use nodegate::api::{
 };
 use serde_json::Value;
 
-use crate::sim::actors::ask::{condition, items, text};
+use crate::sim::actors::ask::{condition, is_going, items, text};
 use crate::sim::actors::placement::matches;
 
 /// The prefix of every taint key that a rule may add.
@@ -82,7 +83,7 @@ impl Rule {
             name: text("name"),
             uid: text("uid"),
             created: text("creationTimestamp"),
-            is_deleting: metadata.get("deletionTimestamp").is_some(),
+            is_deleting: is_going(object),
             has_finalizer: finalizers.any(|finalizer| finalizer == FINALIZER),
             is_pruned: was_set && spec.nodegate.is_none(),
             selector: object["spec"]["nodeSelector"].clone(),
@@ -135,6 +136,13 @@ impl Rule {
     /// How long its conditions must be unmet before a node in use is gated.
     pub(crate) fn grace(&self) -> Duration {
         self.ours.grace_period.map_or(Duration::ZERO, Into::into)
+    }
+
+    /// When the node began to wait under the rule: when the later of the two was created.
+    pub(crate) fn waits_since(&self, node: &Value) -> Option<Timestamp> {
+        let time = |text: &str| text.parse::<Timestamp>().ok();
+        let created = node["metadata"]["creationTimestamp"].as_str();
+        created.and_then(time).max(time(&self.created))
     }
 
     /// How long a reporter may be silent.

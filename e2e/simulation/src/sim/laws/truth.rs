@@ -14,7 +14,7 @@ use serde_json::Value;
 
 use super::placement::{expects, expects_by, has, is_live, is_meant_by_what_it_is, owns};
 use super::rule::{OUR_TAINTS, Rule, TaintId, boot_id, is_in_maintenance, selects};
-use crate::sim::actors::ask::{items, text};
+use crate::sim::actors::ask::{annotations, items, text};
 use crate::sim::actors::daemon_sets::REVISION;
 use crate::sim::cluster::State;
 use crate::sim::time::{Time, s, wall};
@@ -460,11 +460,8 @@ impl Facts<'_> {
             return answer;
         };
         let is_own = |pod: &Arc<Value>, class: &Class| {
-            let annotations = pod["metadata"]["annotations"].as_object();
-            let mut annotations = annotations.into_iter().flatten();
-            annotations.any(|(key, value)| {
-                key.starts_with(&class.csi_annotation_prefix) && *value == *driver
-            })
+            let mut waits_for = annotations(pod, &class.csi_annotation_prefix);
+            waits_for.any(|(_, it)| it == driver)
         };
         let mut own = self
             .classes
@@ -586,15 +583,9 @@ impl Facts<'_> {
     }
 
     fn are_registered(&self, rule: &Rule, class: &Class) -> Answer {
-        let annotations = self.pods(class).flat_map(|pod| {
-            pod["metadata"]["annotations"]
-                .as_object()
-                .into_iter()
-                .flatten()
-        });
-        let drivers = annotations
-            .filter(|(key, _)| key.starts_with(&class.csi_annotation_prefix))
-            .filter_map(|(_, driver)| driver.as_str());
+        let pods = self.pods(class);
+        let drivers = pods.flat_map(|pod| annotations(pod, &class.csi_annotation_prefix));
+        let drivers = drivers.map(|(_, driver)| driver);
         Answer::all(drivers.map(|driver| {
             let registered = self.is_registered(driver, class.require_csi_allocatable);
             self.after_reboot(rule, driver, registered)

@@ -14,7 +14,7 @@ use super::placement::tolerates;
 use super::rule::Rule;
 use super::truth::Answer;
 use super::{incidents, longest_age, seconds};
-use crate::sim::actors::ask::items;
+use crate::sim::actors::ask::{is_going, items};
 use crate::sim::cluster::Change;
 use crate::sim::fault::{Fault, Incident, Trouble};
 use crate::sim::law::{Law, Moment};
@@ -127,7 +127,7 @@ fn judge(moment: &Moment<'_>, change: &Change, node: &str, pod: &Value) -> Resul
             || tolerates(&pod["spec"], &taint, value)
             || taint.is_on(object)
             || (rule.is_bootstrap() && rule.is_completed_on(object))
-            || object["metadata"].get("deletionTimestamp").is_some();
+            || is_going(object);
         let was_free = || {
             moment.was_ever(node, (came.at, at), revision, |facts| {
                 facts.met(&rule) != Answer::No
