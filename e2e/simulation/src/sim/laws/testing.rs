@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 use super::ledger::{Glances, Ledger};
 use super::truth::Facts;
 use crate::sim::Scenario;
+use crate::sim::actors::ask::text;
 use crate::sim::cluster::{Cluster, Who};
-use crate::sim::fault::Fault;
 use crate::sim::law::{Law, Moment, Report};
 use crate::sim::settings::{Settings, usual};
 use crate::sim::time::{Time, s};
@@ -22,19 +22,16 @@ const NODEGATE: Who = Who::Nodegate(0);
 /// A cluster, and its state after each step.
 pub(super) struct Story {
     cluster: Cluster,
-    pub faults: Vec<Fault>,
     /// The only instance of Nodegate.
     pub report: Report,
-    pub settings: Settings,
-    pub calm_since: Time,
-    pages: Vec<(Cluster, Report)>,
+    settings: Settings,
+    pages: Vec<Cluster>,
 }
 
 impl Default for Story {
     fn default() -> Self {
         Self {
             cluster: Cluster::new(1),
-            faults: Vec::new(),
             report: Report {
                 runs_since: Some(Time::ZERO),
                 leads_since: Some(Time::ZERO),
@@ -42,7 +39,6 @@ impl Default for Story {
                 ..Report::default()
             },
             settings: usual(),
-            calm_since: Time::ZERO,
             pages: Vec::new(),
         }
     }
@@ -111,37 +107,23 @@ impl Story {
     pub(super) fn request(&mut self, who: Who, request: &Request) {
         let answer = self.cluster.request(who, request);
         assert!(answer.is_ok(), "{answer:?}");
-        self.pages.push((self.cluster.clone(), self.report.clone()));
+        self.pages.push(self.cluster.clone());
     }
 
     pub(super) fn create(&mut self, object: Value) {
-        let name = object["metadata"]["name"].as_str().unwrap().to_owned();
-        let kind = Kind::ALL
-            .into_iter()
-            .find(|kind| object["kind"] == kind.name());
-        let kind = kind.unwrap();
-        let key = if kind.is_namespaced() {
-            let namespace = object["metadata"]["namespace"]
-                .as_str()
-                .unwrap_or("default");
-            Key::namespaced(kind, namespace, &name)
-        } else {
-            Key::cluster(kind, &name)
-        };
+        let key = key_of(&object);
         // The kubelet is Ready at once, so the taint of admission goes.
-        let taints =
-            (kind == Kind::Node).then(|| json!({ "spec": { "taints": object["spec"]["taints"] } }));
+        let taints = json!({ "spec": { "taints": object["spec"]["taints"] } });
+        let node = (key.kind == Kind::Node).then(|| key.name.clone());
         self.request(SOMEBODY, &Request::Create { key, object });
-        if let Some(taints) = taints {
-            self.patch_node(&name, taints);
+        if let Some(node) = node {
+            self.patch_node(&node, taints);
         }
     }
 
     /// Creates a pod, with its status.
     pub(super) fn create_pod(&mut self, pod: Value) {
-        let status = json!({ "status": pod["status"] });
-        let text = |field: &str| pod["metadata"][field].as_str().unwrap().to_owned();
-        let key = Key::namespaced(Kind::Pod, &text("namespace"), &text("name"));
+        let (key, status) = (key_of(&pod), json!({ "status": pod["status"] }));
         self.create(pod);
         self.patch(SOMEBODY, key, Part::Status, Patch::Merge(status));
     }
@@ -220,22 +202,15 @@ impl Story {
         self.uid(&Key::cluster(Kind::NodeReadinessRule, rule))
     }
 
-    pub(super) fn uid_of(&self, kind: &str, namespace: &str, name: &str) -> String {
-        let kind = Kind::ALL.into_iter().find(|it| it.name() == kind).unwrap();
-        self.uid(&Key::namespaced(kind, namespace, name))
-    }
-
-    fn uid(&self, key: &Key) -> String {
-        let object = self.cluster.get(key).unwrap();
-        object["metadata"]["uid"].as_str().unwrap().to_owned()
+    pub(super) fn uid(&self, key: &Key) -> String {
+        text(&self.cluster.get(key).unwrap()["metadata"]["uid"]).to_owned()
     }
 
     /// Evaluates `ask` on a node's current facts.
     pub(super) fn ask<T>(&self, node: &str, ask: impl FnOnce(&Facts<'_>) -> T) -> Option<T> {
         let mut ledger = Ledger::default();
         ledger.read(&self.cluster);
-        let reports = std::slice::from_ref(&self.report);
-        let moment = self.moment(&ledger, &self.cluster, reports, (0, 0));
+        let moment = self.moment(&ledger, &self.cluster, (0, 0));
         let now = Glances::all(self.cluster.revision());
         moment.ask(node, now, self.cluster.now(), ask)
     }
@@ -243,10 +218,9 @@ impl Story {
     /// The law's verdict on each step of the story.
     pub(super) fn judge(&self, law: &mut dyn Law) -> Result<(), String> {
         let (mut ledger, mut judged) = (Ledger::default(), (0, 0));
-        for (cluster, report) in &self.pages {
+        for cluster in &self.pages {
             ledger.read(cluster);
-            let reports = std::slice::from_ref(report);
-            law.check(&self.moment(&ledger, cluster, reports, judged))?;
+            law.check(&self.moment(&ledger, cluster, judged))?;
             judged = (cluster.changes().len(), cluster.writes().len());
         }
         Ok(())
@@ -263,8 +237,7 @@ impl Story {
         let judged = (self.cluster.changes().len(), self.cluster.writes().len());
         let mut ledger = Ledger::default();
         ledger.read(&self.cluster);
-        let reports = std::slice::from_ref(&self.report);
-        let moment = |judged| self.moment(&ledger, &self.cluster, reports, judged);
+        let moment = |judged| self.moment(&ledger, &self.cluster, judged);
         let verdict = law.check(&moment((0, 0)));
         let verdict = verdict.and_then(|()| law.finally(&moment(judged)));
         assert_eq!(verdict.is_ok(), fine, "{case}: {verdict:?}");
@@ -274,7 +247,6 @@ impl Story {
         &'a self,
         ledger: &'a Ledger,
         cluster: &'a Cluster,
-        instances: &'a [Report],
         (judged_changes, judged_writes): (usize, usize),
     ) -> Moment<'a> {
         Moment {
@@ -282,13 +254,21 @@ impl Story {
             cluster,
             scenario: &SCENARIO,
             settings: &self.settings,
-            faults: &self.faults,
-            instances,
+            faults: &[],
+            instances: std::slice::from_ref(&self.report),
             new_changes: &cluster.changes()[judged_changes..],
             new_writes: &cluster.writes()[judged_writes..],
-            calm_since: self.calm_since,
+            calm_since: Time::ZERO,
         }
     }
+}
+
+/// The key of an object by its own kind and metadata.
+fn key_of(object: &Value) -> Key {
+    let mut kinds = Kind::ALL.into_iter();
+    let kind = kinds.find(|kind| object["kind"] == kind.name()).unwrap();
+    let metadata = &object["metadata"];
+    Key::namespaced(kind, text(&metadata["namespace"]), text(&metadata["name"]))
 }
 
 static SCENARIO: Scenario = Scenario {

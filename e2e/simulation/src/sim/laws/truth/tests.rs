@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use super::Answer::{self, Maybe, No, Yes};
 use crate::sim::laws::testing::{Story, node, rule};
+use crate::{Key, Kind};
 
 const LABEL: &str = "node.gardener.cloud/critical-component";
 const READY: &str = "node.gardener.cloud/CriticalComponentsReady";
@@ -43,10 +44,14 @@ fn pod(name: &str, owner: &str, fields: &Value) -> Value {
     object
 }
 
+fn uid_of_cni(story: &Story) -> String {
+    story.uid(&Key::namespaced(Kind::DaemonSet, "kube-system", "cni"))
+}
+
 /// Creates the `DaemonSet`, and a pod of it on the node.
 fn with_pod(story: &mut Story, set: &Value, fields: &Value) {
     story.create(daemon_set(set));
-    let uid = story.uid_of("DaemonSet", "kube-system", "cni");
+    let uid = uid_of_cni(story);
     story.create_pod(pod("p", &uid, fields));
 }
 
@@ -172,7 +177,7 @@ fn critical_pods_have_to_be_ready() {
     ] {
         let mut story = world(READY);
         story.create(daemon_set(&json!({})));
-        let uid = story.uid_of("DaemonSet", "kube-system", "cni");
+        let uid = uid_of_cni(&story);
         let owner = if owner == "own" { &uid } else { owner };
         story.create_pod(pod("p", owner, &fields));
         assert_eq!(met(&story), expected, "{name}");
@@ -215,7 +220,7 @@ fn a_daemon_set_has_its_room_once_a_live_pod_of_it_is_bound() {
         let mut story = world(SCHEDULED);
         story.create(daemon_set(&json!({})));
         assert_eq!(met(&story), No, "{name}");
-        let uid = story.uid_of("DaemonSet", "kube-system", "cni");
+        let uid = uid_of_cni(&story);
         story.create_pod(pod("p", &uid, &fields));
         assert_eq!(met(&story), expected, "{name}");
     }
