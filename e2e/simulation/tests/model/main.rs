@@ -18,6 +18,7 @@ use proptest::test_runner::{Config, RngSeed, TestCaseError, TestRunner, contextu
 use serde_json::{Value, json};
 use testkit::nodegate::definitions::KARPENTER;
 use testkit::nodegate::{Cluster, Options};
+use tokio::runtime::Runtime;
 
 use crate::pair::Pair;
 use crate::real::Real;
@@ -29,12 +30,12 @@ const SEED: RngSeed = RngSeed::Fixed(1);
 /// How long a watch that is read to its end stays open, in seconds. Its bookmark comes 2 s before the end.
 const SHORT: u32 = 4;
 
-#[test]
-fn the_model_does_what_the_api_server_does_in_telling_sequences() -> Result<()> {
-    let (runtime, mut pair) = pair()?;
+#[tokio::test]
+async fn the_model_does_what_the_api_server_does_in_telling_sequences() -> Result<()> {
+    let mut pair = pair().await?;
     let mut differences = Vec::new();
     for (name, steps) in sequences::all() {
-        if let Err(difference) = runtime.block_on(pair.run(&steps)) {
+        if let Err(difference) = pair.run(&steps).await {
             differences.push(format!("{name}: {difference:#}"));
         }
     }
@@ -44,8 +45,8 @@ fn the_model_does_what_the_api_server_does_in_telling_sequences() -> Result<()> 
 
 #[test]
 fn the_model_does_what_the_api_server_does_in_sequences_made_by_chance() -> Result<()> {
-    let (runtime, pair) = pair()?;
-    let pair = RefCell::new(pair);
+    let runtime = Runtime::new().context("starting a runtime")?;
+    let pair = RefCell::new(runtime.block_on(pair())?);
     let usual = Config {
         cases: SEQUENCES,
         rng_seed: SEED,
@@ -63,86 +64,69 @@ fn the_model_does_what_the_api_server_does_in_sequences_made_by_chance() -> Resu
     run.map_err(|error| anyhow::anyhow!("{error}"))
 }
 
-#[test]
-fn a_watch_ends_with_a_bookmark_and_is_refused_from_a_forgotten_revision() -> Result<()> {
-    let runtime = runtime()?;
-    runtime.block_on(async {
-        let cluster = Cluster::start(Options::api_only()).await?;
-        let real = Real::new(&cluster).await?;
-        let mut model = Server::new(0);
-        let key = Key::cluster(Kind::Node, "n");
-        let create = Request::Create {
-            key: key.clone(),
-            object: json!({}),
-        };
-        let since = real.revision(Kind::Node).await?;
-        // A bookmark carries nothing of what the watch started with.
-        let watch = real.watch(Kind::Node, "", "", &since, SHORT).await?;
-        real.answer(&create).await?;
-        model.answer(&create, Timestamp::UNIX_EPOCH)?;
-        let seen = watch.rest().await?;
-        let types: Vec<&str> = seen
-            .iter()
-            .filter_map(|event| event["type"].as_str())
-            .collect();
-        let bookmarks = types.strip_prefix(&["ADDED"]).unwrap_or_default();
-        assert!(
-            !bookmarks.is_empty() && bookmarks.iter().all(|it| *it == "BOOKMARK"),
-            "{seen:?}"
-        );
-        let bookmark = bookmark(Kind::Node, model.revision());
-        assert_eq!(bookmark.event_type, EventType::Bookmark);
-        let fields = |object: &Value| {
-            let mut object = outcome::comparable(Kind::Node, object);
-            let metadata = object["metadata"].take();
-            (object, metadata)
-        };
-        assert_eq!(
-            fields(&seen[1]["object"]),
-            fields(&bookmark.object),
-            "what a bookmark says"
-        );
+#[tokio::test]
+async fn a_watch_ends_with_a_bookmark_and_is_refused_from_a_forgotten_revision() -> Result<()> {
+    let cluster = Cluster::start(Options::api_only()).await?;
+    let real = Real::new(&cluster).await?;
+    let mut model = Server::new(0);
+    let key = Key::cluster(Kind::Node, "n");
+    let create = Request::Create {
+        key: key.clone(),
+        object: json!({}),
+    };
+    let since = real.revision(Kind::Node).await?;
+    // A bookmark carries nothing of what the watch started with.
+    let watch = real.watch(Kind::Node, "", "", &since, SHORT).await?;
+    real.answer(&create).await?;
+    model.answer(&create, Timestamp::UNIX_EPOCH)?;
+    let seen = watch.rest().await?;
+    let types: Vec<&str> = seen
+        .iter()
+        .filter_map(|event| event["type"].as_str())
+        .collect();
+    let bookmarks = types.strip_prefix(&["ADDED"]).unwrap_or_default();
+    assert!(
+        !bookmarks.is_empty() && bookmarks.iter().all(|it| *it == "BOOKMARK"),
+        "{seen:?}"
+    );
+    let bookmark = bookmark(Kind::Node, model.revision());
+    assert_eq!(bookmark.event_type, EventType::Bookmark);
+    let fields = |object: &Value| {
+        let mut object = outcome::comparable(Kind::Node, object);
+        let metadata = object["metadata"].take();
+        (object, metadata)
+    };
+    assert_eq!(
+        fields(&seen[1]["object"]),
+        fields(&bookmark.object),
+        "what a bookmark says"
+    );
 
-        // A server that has just started knows only the current state.
-        let delete = Request::Delete {
-            key,
-            preconditions: nodegate_simulation::Preconditions::default(),
-            grace: None,
-        };
-        real.answer(&delete).await?;
-        model.answer(&delete, Timestamp::UNIX_EPOCH)?;
-        cluster.restart_api_server().await?;
-        model.compact(model.revision());
-        let watch = real.watch(Kind::Node, "", "", &since, SHORT).await?;
-        let seen = watch.rest().await?;
-        let refusal = model
-            .events(Kind::Node, None, &Selector::default(), 1)
-            .err()
-            .context("the model remembers")?;
-        let status = &seen.first().context("no event")?["object"];
-        assert_eq!(status["code"], json!(refusal.code), "{seen:?}");
-        assert_eq!(status["reason"], json!(refusal.reason), "{seen:?}");
-        Ok(())
-    })
+    // A server that has just started knows only the current state.
+    let delete = Request::Delete {
+        key,
+        preconditions: nodegate_simulation::Preconditions::default(),
+        grace: None,
+    };
+    real.answer(&delete).await?;
+    model.answer(&delete, Timestamp::UNIX_EPOCH)?;
+    cluster.restart_api_server().await?;
+    model.compact(model.revision());
+    let watch = real.watch(Kind::Node, "", "", &since, SHORT).await?;
+    let seen = watch.rest().await?;
+    let refusal = model
+        .events(Kind::Node, None, &Selector::default(), 1)
+        .err()
+        .context("the model remembers")?;
+    let status = &seen.first().context("no event")?["object"];
+    assert_eq!(status["code"], json!(refusal.code), "{seen:?}");
+    assert_eq!(status["reason"], json!(refusal.reason), "{seen:?}");
+    Ok(())
 }
 
-fn pair() -> Result<(tokio::runtime::Runtime, Pair)> {
-    let runtime = runtime()?;
-    let pair = runtime.block_on(start())?;
-    Ok((runtime, pair))
-}
-
-async fn start() -> Result<Pair> {
+async fn pair() -> Result<Pair> {
     let cluster = Cluster::start(Options::api_only()).await?;
     cluster.install_crd().await?;
     cluster.install_definitions(&KARPENTER).await?;
     Pair::new(cluster).await
-}
-
-fn runtime() -> Result<tokio::runtime::Runtime> {
-    tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
-        .enable_all()
-        .build()
-        .context("starting a runtime")
 }

@@ -55,7 +55,6 @@ impl Plugin {
 enum Task {
     Begin(String),
     Register(String, &'static str),
-    /// Removes a driver from this node, or from all.
     Vanish(String, &'static str),
 }
 

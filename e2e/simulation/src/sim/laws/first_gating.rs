@@ -131,15 +131,9 @@ fn was_ever_within(
     before: u64,
 ) -> bool {
     let changes = moment.cluster.changes().iter();
-    let mut times = changes
-        .filter(|it| (first..before).contains(&it.revision) && it.key.kind == Kind::Node)
-        .chain(
-            moment
-                .cluster
-                .changes()
-                .iter()
-                .filter(|it| it.revision == first),
-        );
+    let mut times = changes.filter(|it| {
+        it.revision == first || (first..before).contains(&it.revision) && it.key.kind == Kind::Node
+    });
     times.any(|change| {
         let (at, revision) = (change.at, change.revision);
         let from = at.saturating_sub(longest_age(moment));

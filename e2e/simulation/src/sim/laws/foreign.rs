@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::ledger::is_ours;
 use super::rule::TaintId;
-use super::seconds;
+use super::{is_synthesized, seconds};
 use crate::Kind;
 use crate::sim::actors::ask::text;
 use crate::sim::cluster::Change;
@@ -94,15 +94,7 @@ fn node_of_others(node: &Value, classes: &[CriticalComponentClass]) -> Value {
     }
     let is_made = |condition: &Value| {
         let kind = text(&condition["type"]);
-        let mut classes = classes.iter();
-        kind.starts_with("csidriver.nodegate.dev/")
-            || kind.starts_with("resource.nodegate.dev/")
-            || kind.starts_with("daemonset.nodegate.dev/")
-            || kind.starts_with("daemonsets.nodegate.dev/")
-            || kind.starts_with("check.nodegate.dev/")
-            || kind.starts_with("resourceslice.nodegate.dev/")
-            || kind == NOT_READY_IN_TIME
-            || classes.any(|class| kind.starts_with(&class.condition_prefix))
+        kind == NOT_READY_IN_TIME || is_synthesized(kind, classes)
     };
     if let Some(conditions) = node["status"]["conditions"].as_array_mut() {
         conditions.retain(|condition| !is_made(condition));

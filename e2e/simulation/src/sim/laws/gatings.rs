@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::ledger::Glances;
 use super::rule::{Rule, TaintId, governing};
 use super::truth::{Answer, Facts};
-use super::{NodeWrite, incidents, longest_age, seconds, steps};
+use super::{NodeWrite, incidents, is_synthesized, longest_age, seconds, steps};
 use crate::Key;
 use crate::Kind;
 use crate::sim::fault::Incident;
@@ -92,25 +92,9 @@ fn wants(facts: &Facts<'_>, taint: &TaintId) -> bool {
 
 /// Whether something is watched because of a rule. Until that has been observed, new nodes are gated regardless.
 fn is_watched_for(moment: &Moment<'_>, rule: &Rule) -> bool {
-    let sources = [
-        "daemonset.",
-        "daemonsets.",
-        "check.",
-        "resourceslice.",
-        "csidriver.",
-    ];
-    let prefixes = sources.map(|it| format!("{it}nodegate.dev/"));
-    let classes = moment
-        .settings
-        .classes
-        .iter()
-        .map(|it| &it.condition_prefix);
     let mut conditions = rule.spec.conditions.iter();
     conditions.any(|it| {
-        prefixes
-            .iter()
-            .chain(classes.clone())
-            .any(|prefix| it.type_.starts_with(prefix))
+        !it.type_.starts_with("resource.") && is_synthesized(&it.type_, &moment.settings.classes)
     })
 }
 
@@ -142,18 +126,9 @@ fn longest_met(
 ) -> Time {
     let node = write.node();
     let first = moment.cluster.at(from).revision();
-    let turns = moment.turns(node, first, write.change.revision - 1);
-    let mut turns: Vec<u64> = turns.into_iter().flatten().collect();
-    turns.sort_unstable();
-    let changes = moment.cluster.changes();
-    let when = |revision: u64| {
-        let index = changes.partition_point(|change| change.revision < revision);
-        changes.get(index).map_or(to, |change| change.at)
-    };
+    let turns = moment.all_turns(node, first, write.change.revision - 1);
     let (mut longest, mut since) = (Time::ZERO, None);
-    for (revision, at) in
-        std::iter::once((first, from)).chain(turns.into_iter().map(|it| (it, when(it))))
-    {
+    for (revision, at) in std::iter::once((first, from)).chain(turns) {
         let is_unmet = moment.ask(node, Glances::all(revision), at, |facts| {
             facts.met(rule) != Answer::Yes
         });

@@ -157,6 +157,18 @@ impl<'a> Moment<'a> {
         turns
     }
 
+    /// The same of all kinds, in order, and when each came.
+    pub(super) fn all_turns(&self, node: &str, after: u64, until: u64) -> Vec<(u64, Time)> {
+        let mut turns = self.turns(node, after, until).concat();
+        turns.sort_unstable();
+        let changes = self.cluster.changes();
+        let turns = turns.into_iter().map(|revision| {
+            let index = changes.partition_point(|change| change.revision < revision);
+            (revision, changes[index].at)
+        });
+        turns.collect()
+    }
+
     /// Evaluates `ask` on the facts of a node at these revisions; `None` where the node did not exist.
     pub(super) fn ask<T>(
         &self,

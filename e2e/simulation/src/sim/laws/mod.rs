@@ -24,6 +24,7 @@ mod truth;
 mod workload;
 mod writes;
 
+use nodegate::condition::CriticalComponentClass;
 use nodegate::engine::MAX_AGE;
 use serde_json::Value;
 
@@ -169,6 +170,22 @@ fn gone<'a>(before: &'a Value, after: &'a Value) -> impl Iterator<Item = TaintId
     TaintId::all(before)
         .map(|(taint, _)| taint)
         .filter(|taint| !taint.is_on(after))
+}
+
+/// Whether Nodegate makes conditions of this type itself.
+fn is_synthesized(kind: &str, classes: &[CriticalComponentClass]) -> bool {
+    const SOURCES: [&str; 6] = [
+        "check",
+        "csidriver",
+        "daemonset",
+        "daemonsets",
+        "resource",
+        "resourceslice",
+    ];
+    let source = kind.split_once(".nodegate.dev/");
+    let mut classes = classes.iter();
+    source.is_some_and(|(source, _)| SOURCES.contains(&source))
+        || classes.any(|class| kind.starts_with(&class.condition_prefix))
 }
 
 /// Whether the change begins a deletion.

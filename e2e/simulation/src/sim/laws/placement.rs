@@ -72,27 +72,18 @@ pub(super) fn expects_by(
     let waiting = facts.rules.iter().filter(|rule| waits(rule));
     let mut answer = is_meant(facts, daemon_set);
     for rule in waiting {
-        if !tolerates(
-            spec,
-            &rule.taint(),
-            rule.spec.taint.value.as_deref().unwrap_or_default(),
-        ) {
+        let taint = rule.taint();
+        let value = rule.spec.taint.value.as_deref().unwrap_or_default();
+        let mut of_rule = TaintId::all(facts.node).filter(|(taint, _)| rule.is_about(taint));
+        if !tolerates(spec, &taint, value)
+            || of_rule.any(|(taint, it)| !tolerates(spec, &taint, text(&it["value"])))
+        {
             // A rule without its finalizer does not count yet.
             answer = answer.min(if rule.has_finalizer {
                 Answer::No
             } else {
                 Answer::Maybe
             });
-        }
-        let of_rule = TaintId::all(facts.node).filter(|(taint, _)| rule.is_about(taint));
-        for (taint, object) in of_rule {
-            if !tolerates(spec, &taint, text(&object["value"])) {
-                answer = answer.min(if rule.has_finalizer {
-                    Answer::No
-                } else {
-                    Answer::Maybe
-                });
-            }
         }
     }
     answer

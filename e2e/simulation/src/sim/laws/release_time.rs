@@ -63,9 +63,9 @@ fn led_since(moment: &Moment<'_>, instance: usize, time: Time) -> bool {
 fn was_due(moment: &Moment<'_>, write: &NodeWrite<'_>, taint: &TaintId, from: Time) -> bool {
     let (node, before) = (write.node(), write.change.revision - 1);
     let first = moment.cluster.at(from).revision();
-    let mut turns = moment.turns(node, first, before).concat();
-    turns.sort_unstable();
-    let is_due = |revision: u64, at: Time| {
+    let turns = moment.all_turns(node, first, before);
+    let mut turns = std::iter::once((first, from)).chain(turns);
+    turns.all(|(revision, at)| {
         let due = moment.ask(node, Glances::all(revision), at, |facts| {
             let rule = governing(facts.rules, taint, facts.node);
             taint.is_on(facts.node)
@@ -74,15 +74,7 @@ fn was_due(moment: &Moment<'_>, write: &NodeWrite<'_>, taint: &TaintId, from: Ti
                 })
         });
         due.unwrap_or(false)
-    };
-    is_due(first, from)
-        && turns.into_iter().all(|revision| {
-            let changes = moment.cluster.changes();
-            let index = changes.partition_point(|change| change.revision < revision);
-            changes
-                .get(index)
-                .is_some_and(|change| is_due(revision, change.at))
-        })
+    })
 }
 
 #[cfg(test)]
