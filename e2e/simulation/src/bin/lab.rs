@@ -88,16 +88,14 @@ fn explore(args: &Args, chosen: Vec<Scenario>, seed: u64) -> ExitCode {
     };
     let until = (!args.exhaustive).then(|| began + Duration::from_secs(args.seconds));
     let mut explorer = Explorer::new(chosen, until, progress);
-    if let Some(law) = &args.until_broken {
-        explorer.stop_once_broken(law.clone());
-    }
+    explorer.last.clone_from(&args.until_broken);
     explorer.quiet(seed);
     if args.exhaustive {
         explorer.singles(seed);
-        explorer.stop_at(Instant::now() + Duration::from_secs(args.seconds));
+        explorer.until = Some(Instant::now() + Duration::from_secs(args.seconds));
     }
     explorer.chance(seed);
-    let tally = explorer.tally();
+    let tally = &explorer.tally;
     println!("\n{tally}\n{}", pace(tally.schedules(), began.elapsed()));
     let mut is_good = true;
     for finding in explorer.findings() {

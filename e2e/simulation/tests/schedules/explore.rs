@@ -26,10 +26,10 @@ fn no_law_is_broken_whatever_goes_wrong() {
     let mut explorer = Explorer::new(scenarios::all(), until, |_, _, _| {});
     explorer.quiet(seed);
     if given.is_some() {
-        explorer.stop_after(SCHEDULES);
+        explorer.most = SCHEDULES;
     }
     explorer.chance(seed);
-    let tally = explorer.tally();
+    let tally = &explorer.tally;
     println!("{tally}\n{}", pace(tally.schedules(), began.elapsed()));
     let findings: Vec<_> = explorer.findings().map(ToString::to_string).collect();
     assert!(findings.is_empty(), "seed {seed}\n{}", findings.join("\n"));

@@ -44,9 +44,8 @@ impl<T> Look for Option<T> {
 pub async fn eventually<L: Look>(
     what: &str,
     timeout: Duration,
-    look: impl AsyncFnMut() -> Result<L>,
+    mut look: impl AsyncFnMut() -> Result<L>,
 ) -> Result<L::Value> {
-    let mut look = look;
     poll(what, timeout, async || {
         Ok(look().await?.settled().ok_or_else(|| "not yet".to_owned()))
     })
@@ -62,9 +61,8 @@ pub async fn eventually_eq<T: PartialEq + Debug>(
     what: &str,
     timeout: Duration,
     expected: T,
-    look: impl AsyncFnMut() -> Result<T>,
+    mut look: impl AsyncFnMut() -> Result<T>,
 ) -> Result<()> {
-    let mut look = look;
     poll(what, timeout, async || {
         let seen = look().await?;
         Ok(if seen == expected {
@@ -84,9 +82,8 @@ pub async fn eventually_eq<T: PartialEq + Debug>(
 pub async fn never<L: Look>(
     what: &str,
     duration: Duration,
-    look: impl AsyncFnMut() -> Result<L>,
+    mut look: impl AsyncFnMut() -> Result<L>,
 ) -> Result<()> {
-    let mut look = look;
     let started = Instant::now();
     while started.elapsed() < duration {
         if look().await?.settled().is_some() {

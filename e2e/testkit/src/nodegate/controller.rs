@@ -99,7 +99,7 @@ impl Controller {
         let kubeconfig = cluster
             .kubeconfig_for_service_account(NAMESPACE, SERVICE_ACCOUNT)
             .await?;
-        let launched = Self::launch_build(build, cluster, &kubeconfig, arguments, &[])?;
+        let launched = Self::launch(build, cluster, &kubeconfig, arguments, &[])?;
         let launched = launched.unasked("this version's command line may disagree with it");
         launched.once_ready().await
     }
@@ -122,20 +122,17 @@ impl Controller {
     ) -> Result<Self> {
         cluster.install().await?;
         let kubeconfig = cluster.kubeconfig_by_way_of(url, NAMESPACE, SERVICE_ACCOUNT);
-        Self::launch(cluster, &kubeconfig.await?, arguments, environment)
+        Self::launch(
+            &binary()?,
+            cluster,
+            &kubeconfig.await?,
+            arguments,
+            environment,
+        )
     }
 
-    /// Starts the binary with these arguments, followed by those for kubeconfig and probes.
+    /// Starts a binary with these arguments, followed by those for kubeconfig and probes.
     pub(crate) fn launch(
-        cluster: &Cluster,
-        kubeconfig: &Path,
-        arguments: &[&str],
-        environment: &[(&str, &str)],
-    ) -> Result<Self> {
-        Self::launch_build(&binary()?, cluster, kubeconfig, arguments, environment)
-    }
-
-    fn launch_build(
         build: &Path,
         cluster: &Cluster,
         kubeconfig: &Path,

@@ -11,7 +11,7 @@ use kube::{Api, Client};
 
 use crate::kubernetes::{eventually, ports};
 use crate::nodegate::cluster::Cluster;
-use crate::nodegate::controller::Controller;
+use crate::nodegate::controller::{Controller, binary};
 
 const NAME: &str = "nrr-controller-manager";
 
@@ -69,7 +69,8 @@ pub async fn run(cluster: &Cluster, namespace: &str) -> Result<(Controller, Addr
     let arguments: Vec<_> = arguments.iter().map(String::as_str).collect();
     let environment = environment(container, namespace);
     let environment: Vec<_> = environment.iter().map(|(k, v)| (*k, v.as_str())).collect();
-    let controller = Controller::launch(cluster, &kubeconfig, &arguments, &environment)?;
+    let controller =
+        Controller::launch(&binary()?, cluster, &kubeconfig, &arguments, &environment)?;
     Ok((controller, addresses))
 }
 

@@ -39,14 +39,10 @@ pub fn keeps(node: &Value, tolerations: &[Value]) -> bool {
 }
 
 fn are_tolerated(node: &Value, tolerations: &[Value], effects: &[&str]) -> bool {
-    let text = |taint: &Value, field: &str| text(&taint[field]).to_owned();
-    let taints = taints(node).iter();
-    let mut taints = taints.filter(|taint| effects.contains(&&*text(taint, "effect")));
-    taints.all(|taint| {
-        let [key, effect, value] = ["key", "effect", "value"].map(|field| text(taint, field));
-        tolerations
-            .iter()
-            .any(|it| tolerates(it, &key, &effect, &value))
+    taints(node).iter().all(|taint| {
+        let [key, effect, value] = ["key", "effect", "value"].map(|field| text(&taint[field]));
+        let mut tolerations = tolerations.iter();
+        !effects.contains(&effect) || tolerations.any(|it| tolerates(it, key, effect, value))
     })
 }
 

@@ -33,16 +33,16 @@ pub struct Explorer<'a> {
     scenarios: Vec<Scenario>,
     /// Each scenario's outcome without faults, by its index.
     quiet: BTreeMap<usize, Outcome>,
-    tally: Tally,
+    pub tally: Tally,
     /// Findings by scenario and law.
     findings: BTreeMap<(&'static str, &'static str), Finding>,
     /// Called after each schedule.
     progress: Progress<'a>,
-    until: Option<Instant>,
+    pub until: Option<Instant>,
     /// After how many schedules to stop.
-    most: usize,
+    pub most: usize,
     /// The law that, once broken, ends everything.
-    last: Option<String>,
+    pub last: Option<String>,
 }
 
 impl<'a> Explorer<'a> {
@@ -63,10 +63,6 @@ impl<'a> Explorer<'a> {
             most: usize::MAX,
             last: None,
         }
-    }
-
-    pub fn tally(&self) -> &Tally {
-        &self.tally
     }
 
     pub fn findings(&self) -> impl Iterator<Item = &Finding> {
@@ -120,19 +116,6 @@ impl<'a> Explorer<'a> {
                 faults,
             });
         }
-    }
-
-    pub fn stop_at(&mut self, until: Instant) {
-        self.until = Some(until);
-    }
-
-    pub fn stop_after(&mut self, schedules: usize) {
-        self.most = schedules;
-    }
-
-    /// Stops as soon as this law is broken.
-    pub fn stop_once_broken(&mut self, law: String) {
-        self.last = Some(law);
     }
 
     fn is_over(&self) -> bool {

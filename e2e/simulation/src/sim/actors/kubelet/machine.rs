@@ -14,8 +14,6 @@ pub struct Machine {
     pub labels: Value,
     /// The taints that the node registers with.
     pub taints: Vec<Value>,
-    /// The cloud provider's ID; empty where there is none.
-    pub provider_id: String,
     pub boots: Time,
     /// The time from boot until the kubelet updates the pods that are bound to its node.
     pub pods_after: Time,
@@ -28,7 +26,6 @@ impl Machine {
             name: name.to_owned(),
             labels: json!({"kubernetes.io/os": "linux", "kubernetes.io/hostname": name}),
             taints: Vec::new(),
-            provider_id: String::new(),
             boots: Time::ZERO,
             pods_after: Time::ZERO,
         }
@@ -62,7 +59,7 @@ impl Machine {
 
     /// The Node that its kubelet creates on this boot.
     pub fn node(&self, boot: u32, not_ready: &Value) -> Value {
-        let mut node = json!({
+        json!({
             "metadata": {"name": self.name, "labels": self.labels},
             "spec": {"taints": self.taints},
             "status": {
@@ -70,11 +67,7 @@ impl Machine {
                 "nodeInfo": {"bootID": self.boot_id(boot)},
                 "allocatable": {"pods": "110"},
             },
-        });
-        if !self.provider_id.is_empty() {
-            node["spec"]["providerID"] = json!(self.provider_id);
-        }
-        node
+        })
     }
 
     pub fn boot_id(&self, boot: u32) -> String {

@@ -35,8 +35,6 @@ pub enum Deed {
     Die,
     /// Its kubelet is silent for this long, then continues as if nothing had happened.
     Freeze(Time),
-    /// Its kubelet reports not Ready for this long, as without a network.
-    Unready(Time),
     /// Its node is deleted, and registers again under the same name this much later.
     Replace(Time),
     /// Its node is deleted and never returns.
@@ -60,20 +58,8 @@ struct State {
     machine: Machine,
     boot: u32,
     runs: bool,
-    unready_until: Time,
     /// The resources that device plugins offer on it.
     offered: BTreeMap<&'static str, &'static str>,
-}
-
-impl State {
-    /// The Ready status that its kubelet reports.
-    fn ready(&self, now: Time) -> &'static str {
-        if now < self.unready_until {
-            "False"
-        } else {
-            "True"
-        }
-    }
 }
 
 /// An application whose pods are not Ready: on this node, or on all if none is named.
@@ -122,7 +108,6 @@ impl Kubelets {
             machine,
             boot: 0,
             runs: false,
-            unready_until: Time::ZERO,
             offered: BTreeMap::new(),
         };
         self.machines.insert(name, state);
@@ -217,19 +202,11 @@ impl Kubelets {
         let Some(state) = self.machines.get_mut(&name) else {
             return;
         };
-        match deed {
-            Deed::Offer(resource, quantity) => {
-                state.offered.insert(resource, quantity);
-                return self.offer(cluster, &name);
-            }
-            Deed::Unready(lasts) => {
-                state.unready_until = now + *lasts;
-                let ready = Task::Ready(name.clone(), state.boot);
-                self.due.at(state.unready_until, ready);
-                return write_node(cluster, &name, "False", json!({}));
-            }
-            _ => state.runs = false,
+        if let Deed::Offer(resource, quantity) = deed {
+            state.offered.insert(resource, quantity);
+            return self.offer(cluster, &name);
         }
+        state.runs = false;
         let boot = state.boot;
         if matches!(deed, Deed::Replace(_) | Deed::Leave) {
             // The node may be deleted already.
@@ -242,7 +219,7 @@ impl Kubelets {
                 self.machines.remove(&name);
             }
             Deed::Freeze(lasts) => self.due.at(now + *lasts, Task::Thaw(name, boot)),
-            Deed::Die | Deed::Unready(_) | Deed::Offer(..) | Deed::Fail(..) => {}
+            Deed::Die | Deed::Offer(..) | Deed::Fail(..) => {}
         }
     }
 
@@ -270,21 +247,13 @@ impl Kubelets {
         self.catch_up_with_pods(cluster, name, rng);
     }
 
-    fn beat(&self, cluster: &mut Cluster, name: &str) {
-        if let Some(state) = self.machines.get(name) {
-            write_node(cluster, name, state.ready(cluster.now()), json!({}));
-        }
-    }
-
     /// Turns an instance that Karpenter has launched into a machine.
     fn launch(&mut self, claim: &Value, now: Time, rng: &mut Rng) {
         let name = text(&claim["metadata"]["name"]);
-        let provider_id = text(&claim["status"]["providerID"]);
-        if provider_id.is_empty() || self.machines.contains_key(name) {
+        if claim["status"]["providerID"].is_null() || self.machines.contains_key(name) {
             return;
         }
         let mut machine = Machine::new(name).boots(now + rng.between(s(1), s(4)));
-        provider_id.clone_into(&mut machine.provider_id);
         let spec = &claim["spec"];
         machine.taints = [&spec["taints"], &spec["startupTaints"]]
             .into_iter()
@@ -312,10 +281,10 @@ impl Actor for Kubelets {
                 Task::Register(name) => self.register(cluster, name, rng),
                 Task::Boot(name) => self.boot(cluster, &name, rng),
                 Task::Ready(name, boot) if self.is_current(&name, boot) => {
-                    self.beat(cluster, &name);
+                    write_node(cluster, &name, "True", json!({}));
                 }
                 Task::Beat(name, boot) if self.is_current(&name, boot) => {
-                    self.beat(cluster, &name);
+                    write_node(cluster, &name, "True", json!({}));
                     self.due.at(cluster.now() + BEAT, Task::Beat(name, boot));
                 }
                 Task::Pods(name, boot) if self.is_current(&name, boot) => {
