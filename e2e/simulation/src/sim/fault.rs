@@ -200,11 +200,16 @@ mod watch {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sim::explore::faults;
+    use crate::sim::explore::faults::singles;
+    use crate::sim::run::run;
+    use crate::sim::scenarios;
 
     #[test]
     fn a_printed_fault_reads_back_the_same() {
-        for fault in faults::examples() {
+        let mut all = scenarios::all().into_iter();
+        let with_two_instances = all.find(|it| it.instances == 2).expect("there is one");
+        let quiet = run(&with_two_instances, 1, &[], false);
+        for fault in singles(&with_two_instances, &quiet) {
             let read: Fault = serde_json::from_str(&fault.to_string()).expect("it is printed");
             assert_eq!(read, fault);
         }

@@ -154,23 +154,3 @@ fn any(scenario: &Scenario, quiet: &Outcome, rng: &mut Rng) -> Option<Fault> {
         _ => return None,
     })
 }
-
-/// One fault of each kind.
-#[cfg(test)]
-pub(crate) fn examples() -> Vec<Fault> {
-    use nodegate::condition::ComponentGroup;
-
-    let mut faults = at_write(1, 23).to_vec();
-    for watch in Watch::KINDS {
-        faults.extend(of_watch(watch, ms(1234)));
-    }
-    faults.extend(of_instance(1, ms(1500)));
-    faults.extend(Trouble::ALL.map(|trouble| Incident::Storm(trouble).at(s(1), s(8))));
-    faults.push(Incident::TwoLeaders.at(s(1), s(2)));
-    faults.push(Fault::Unobserved {
-        instance: 1,
-        watch: Watch::Pods(ComponentGroup::Named(31)),
-        event: 7,
-    });
-    faults
-}

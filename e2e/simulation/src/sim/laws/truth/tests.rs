@@ -279,23 +279,12 @@ fn a_driver_that_a_rule_names_must_report_nothing_wrong_with_its_storage() {
 }
 
 #[test]
-fn a_resource_is_there_when_there_is_some_of_it() {
-    for (amount, expected) in [(None, No), (Some("0"), No), (Some("8"), Yes)] {
-        let mut story = world("resource.nodegate.dev/nvidia.com/gpu");
-        if let Some(amount) = amount {
-            story.patch_node_status(
-                "n",
-                json!({ "status": { "allocatable": { "nvidia.com/gpu": amount } } }),
-            );
-        }
-        assert_eq!(met(&story), expected, "{amount:?}");
-    }
-}
-
-#[test]
-fn a_minimum_is_reached_or_not_or_unknown() {
+fn a_resource_is_there_when_there_is_some_of_it_or_its_minimum() {
     let from = |label: &str| json!({ "minimumFromLabel": label });
     for (terms, amount, expected) in [
+        (json!({}), "", No),
+        (json!({}), "0", No),
+        (json!({}), "8", Yes),
         (json!({ "minimum": 8 }), "7", No),
         (json!({ "minimum": 8 }), "8", Yes),
         (from("four"), "3", No),
