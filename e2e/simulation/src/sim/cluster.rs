@@ -112,12 +112,8 @@ impl Cluster {
                 at: self.now,
                 object: change.after.clone(),
             };
-            match self.history.get_mut(&change.key) {
-                Some(states) => states.push(state),
-                None => {
-                    self.history.insert(change.key.clone(), vec![state]);
-                }
-            }
+            let states = self.history.entry(change.key.clone());
+            states.or_default().push(state);
             self.changes.push(Change {
                 revision: change.revision,
                 at: self.now,

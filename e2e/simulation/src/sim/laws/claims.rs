@@ -241,7 +241,7 @@ mod tests {
 
     use super::*;
     use crate::sim::Who;
-    use crate::sim::laws::testing::{Story, gated, node, rule};
+    use crate::sim::laws::testing::{gated, node, repairing};
 
     fn judge(
         labels: &Value,
@@ -249,11 +249,8 @@ mod tests {
         at: u64,
         others_late: usize,
     ) -> Result<(), String> {
-        let mut story = Story::default();
         let repair = json!({ "readinessTTL": "2m", "action": "DeleteNodeClaim" });
-        story.create(rule(
-            json!({ "enforcementMode": "bootstrap-only", "nodegate": { "repair": repair } }),
-        ));
+        let mut story = repairing(&repair);
         let uid = story.uid_of_rule("r");
         let key = format!("{READY_DEADLINE_PREFIX}{uid}");
         let deadline = |name: &str| {
@@ -285,10 +282,7 @@ mod tests {
         let conditions = json!([{ "type": NOT_READY_IN_TIME, "status": "True" }]);
         let called = json!({ "status": { "conditions": conditions } });
         let story = |at: u64, repair: &Value| {
-            let mut story = Story::default();
-            story.create(rule(
-                json!({ "enforcementMode": "bootstrap-only", "nodegate": { "repair": repair } }),
-            ));
+            let mut story = repairing(repair);
             let mut node = gated(node("n"));
             let key = format!("{READY_DEADLINE_PREFIX}{}", story.uid_of_rule("r"));
             node["metadata"]["annotations"] = json!({ key: "2026-01-01T00:02:00Z" });

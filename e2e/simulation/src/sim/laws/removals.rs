@@ -99,7 +99,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::sim::laws::testing::{Story, gated, node, rule};
+    use crate::sim::laws::testing::{Story, gated, node, repairing};
 
     fn remove(story: &mut Story) {
         story.patch_by_nodegate("n", json!({ "spec": { "taints": null } }));
@@ -129,11 +129,7 @@ mod tests {
             (61, "false", true),
             (61, "true", false),
         ] {
-            let mut story = Story::default();
-            let repair = json!({ "readinessTTL": "1m", "action": "Release" });
-            story.create(rule(
-                json!({ "enforcementMode": "bootstrap-only", "nodegate": { "repair": repair } }),
-            ));
+            let mut story = repairing(&json!({ "readinessTTL": "1m", "action": "Release" }));
             let mut late = gated(node("n"));
             late["metadata"]["annotations"] = json!({ "nodegate.dev/do-not-repair": veto });
             story.create(late);

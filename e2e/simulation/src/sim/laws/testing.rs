@@ -63,7 +63,7 @@ pub(super) fn taint() -> Value {
 }
 
 /// A continuous rule `r` that waits for `Net` on the nodes of pool `a`, with these fields added or replaced.
-pub(super) fn rule(fields: Value) -> Value {
+fn rule(fields: Value) -> Value {
     let mut spec = json!({
         "conditions": [{ "type": "Net", "requiredStatus": "True" }],
         "enforcementMode": "continuous",
@@ -80,6 +80,11 @@ pub(super) fn rule(fields: Value) -> Value {
         "metadata": { "name": "r", "finalizers": ["readiness.node.x-k8s.io/cleanup-taints"] },
         "spec": spec,
     })
+}
+
+/// A story under a `bootstrap-only` rule that repairs nodes so.
+pub(super) fn repairing(repair: &Value) -> Story {
+    Story::under(json!({ "enforcementMode": "bootstrap-only", "nodegate": { "repair": repair } }))
 }
 
 /// Nodegate adds the taint of [`rule`] to a node, and its annotation.

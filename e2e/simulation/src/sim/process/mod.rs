@@ -85,18 +85,14 @@ impl Process {
         base: Instant,
         mut rng: Rng,
     ) -> Self {
-        let mut unobserved = Vec::new();
-        for fault in faults {
-            if let Fault::Unobserved {
+        let unobserved = faults.iter().filter_map(|fault| match *fault {
+            Fault::Unobserved {
                 instance: it,
                 watch,
                 event,
-            } = fault
-                && *it == instance
-            {
-                unobserved.push((*watch, *event));
-            }
-        }
+            } if it == instance => Some((watch, event)),
+            _ => None,
+        });
         Self {
             instance,
             engine: None,
@@ -106,7 +102,7 @@ impl Process {
             feeds: Vec::new(),
             brake: scenario.brake,
             is_braked: false,
-            unobserved,
+            unobserved: unobserved.collect(),
             flights: Vec::new(),
             inputs: Vec::new(),
             standing: Standing::default(),

@@ -125,23 +125,15 @@ pub(super) const ALL: &[Base] = &[
         "csi-storage: a CSI driver loses its storage on two nodes, which recovers on one; on a third one another driver does",
         s(70),
         |it| {
-            let operator = Operator::default()
-                .edits(
-                    s(35),
-                    csi_node("n-0"),
-                    storage("other.example.com", &["StorageDegraded"]),
-                )
-                .edits(
-                    s(35),
-                    csi_node("n-1"),
-                    storage(DRIVER, &["StorageUnreachable"]),
-                )
-                .edits(
-                    s(35),
-                    csi_node("n-2"),
-                    storage(DRIVER, &["StorageDegraded"]),
-                )
-                .edits(s(50), csi_node("n-1"), storage(DRIVER, &[]));
+            let recovers = storage(DRIVER, &[]);
+            let mut operator = Operator::default().edits(s(50), csi_node("n-1"), recovers);
+            for (node, driver, how) in [
+                ("n-0", "other.example.com", "StorageDegraded"),
+                ("n-1", DRIVER, "StorageUnreachable"),
+                ("n-2", DRIVER, "StorageDegraded"),
+            ] {
+                operator = operator.edits(s(35), csi_node(node), storage(driver, &[how]));
+            }
             it.has(rule("csi").continuous().waits_for(DRIVER_REGISTERED))
                 .nodes(joining(3))
                 .acts(Csi::of(DRIVER, s(4), s(9)))

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::Answer::{self, Maybe, No, Yes};
-use crate::sim::laws::testing::{Story, node, rule};
+use crate::sim::laws::testing::{Story, node};
 use crate::{Key, Kind};
 
 const LABEL: &str = "node.gardener.cloud/critical-component";
@@ -61,9 +61,8 @@ fn ready() -> Value {
 
 /// A node under a rule that waits for this condition, with supporting objects.
 fn world(kind: &str) -> Story {
-    let mut story = Story::default();
     let conditions = json!([{ "type": kind, "requiredStatus": "True" }]);
-    story.create(rule(json!({ "conditions": conditions })));
+    let mut story = Story::under(json!({ "conditions": conditions }));
     story.create(node("n"));
     story.at(10);
     story
@@ -291,10 +290,9 @@ fn a_resource_is_there_when_there_is_some_of_it_or_its_minimum() {
         (from("four"), "4", Yes),
         (from("missing"), "4", No),
     ] {
-        let mut story = Story::default();
         let kind = "resource.nodegate.dev/nvidia.com/gpu";
         let condition = json!({ "type": kind, "requiredStatus": "True", "nodegate": terms });
-        story.create(rule(json!({ "conditions": [condition] })));
+        let mut story = Story::under(json!({ "conditions": [condition] }));
         let mut object = node("n");
         object["metadata"]["labels"]["four"] = json!("4");
         story.create(object);
