@@ -12,7 +12,7 @@ use crate::kind::{Key, Kind};
 use crate::patch;
 use crate::request::{Part, Preconditions, Request};
 use crate::selector::Selector;
-use crate::sim::Rng;
+use crate::sim::rng::Rng;
 use crate::watch::{Change, Event};
 use crate::write;
 

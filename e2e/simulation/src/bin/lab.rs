@@ -7,9 +7,10 @@ use std::time::{Duration, Instant};
 use clap::Parser;
 use nodegate_simulation::sim::defect::quiet_panics;
 use nodegate_simulation::sim::explore::{Explorer, Tally, new_seed, pace};
+use nodegate_simulation::sim::scenario::Scenario;
+use nodegate_simulation::sim::scenarios;
 use nodegate_simulation::sim::script::Script;
 use nodegate_simulation::sim::trace::Trace;
-use nodegate_simulation::sim::{Scenario, scenarios};
 
 /// Runs Nodegate's engine in simulated clusters in which things go wrong, and tells which laws that breaks.
 ///

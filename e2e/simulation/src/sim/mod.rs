@@ -24,13 +24,3 @@ pub mod time;
 pub mod trace;
 mod transport;
 mod watches;
-
-pub use actor::Actor;
-pub use cluster::{Change, Cluster, State, View, Who, Write};
-pub use fault::Fault;
-pub use law::{Law, Moment, Report, Violation};
-pub use rng::Rng;
-pub use run::{Outcome, run};
-pub use scenario::Scenario;
-pub use settings::Settings;
-pub use time::Time;

@@ -4,10 +4,9 @@ use serde_json::{Value, json};
 
 use super::ask::{condition, has_taint, node_key, text, uid};
 use super::*;
-use crate::sim::Scenario;
 use crate::sim::cluster::{Cluster, View};
 use crate::sim::run::run;
-use crate::sim::scenario::Scene;
+use crate::sim::scenario::{Scenario, Scene};
 use crate::sim::settings::usual;
 use crate::sim::time::{ms, s};
 use crate::{Key, Kind};

@@ -33,7 +33,7 @@ const REGAINED: Time = s(5);
 const BLOCKED: Time = s(5 * 60);
 
 /// The command line agrees with the controller.
-pub struct Agreement;
+pub(super) struct Agreement;
 
 impl Law for Agreement {
     fn finally(&mut self, moment: &Moment<'_>) -> Result<(), String> {

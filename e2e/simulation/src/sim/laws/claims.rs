@@ -17,7 +17,7 @@ use super::{is_deleted, longest_age, seconds, steps};
 use crate::sim::actors::ask::{annotations, is_going, items, text};
 use crate::sim::cluster::{Change, View};
 use crate::sim::law::{Law, Moment};
-use crate::sim::time::wall;
+use crate::sim::time::{Time, wall};
 use crate::{Key, Kind};
 
 const TERMINATION: &str = "karpenter.sh/nodeclaim-termination-timestamp";
@@ -187,7 +187,7 @@ fn late(moment: &Moment<'_>, change: &Change, rule: &Rule, node: &Value) -> (usi
     let pool = |node: &Value| node["metadata"]["labels"]["karpenter.sh/nodepool"].clone();
     let then = change.at.saturating_sub(longest_age(moment));
     let before = moment.cluster.at(then);
-    let slowest = |time: crate::sim::Time| wall(time.saturating_sub(steps(moment)));
+    let slowest = |time: Time| wall(time.saturating_sub(steps(moment)));
     let mut count = (0, 0);
     for (key, object) in moment
         .cluster
@@ -209,7 +209,7 @@ fn late(moment: &Moment<'_>, change: &Change, rule: &Rule, node: &Value) -> (usi
 /// Whether more than two nodes of the same zone joined, and all of them were late, during the whole maximum age of evidence.
 fn is_zone_late(moment: &Moment<'_>, change: &Change, node: &Value) -> bool {
     let then = change.at.saturating_sub(longest_age(moment));
-    let slowest = |time: crate::sim::Time| wall(time.saturating_sub(steps(moment)));
+    let slowest = |time: Time| wall(time.saturating_sub(steps(moment)));
     let is_late_at = |view: View<'_>, time| {
         let here = view.objects(Kind::Node);
         let here = here.filter(|(_, object)| zone(object) == zone(node));
@@ -240,7 +240,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::sim::Who;
+    use crate::sim::cluster::Who;
     use crate::sim::laws::testing::{gated, node, repairing};
 
     fn judge(

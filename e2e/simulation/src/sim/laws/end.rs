@@ -15,7 +15,7 @@ use super::rule::{OUR_TAINTS, Rule, TaintId, governing, is_in_maintenance, is_in
 use super::truth::{Answer, Facts};
 use super::writes::target;
 use crate::sim::actors::ask::{is_going, text};
-use crate::sim::cluster::State;
+use crate::sim::cluster::{Change, State};
 use crate::sim::law::{Law, Moment};
 use crate::sim::time::{Time, s};
 use crate::{Key, Kind};
@@ -251,7 +251,7 @@ fn is_held_back(moment: &Moment<'_>, facts: &Facts<'_>, rule: &Rule) -> bool {
         }
     }
     let is_disrupted = met == 0 || met_here > 0 && unmet_here > 2 && unmet_here > met_here;
-    let was_gated = |change: &&crate::sim::Change| {
+    let was_gated = |change: &&Change| {
         let after = change.after.as_ref();
         is_ours(change.who)
             && after

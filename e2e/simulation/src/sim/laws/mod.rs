@@ -28,14 +28,12 @@ use nodegate::condition::CriticalComponentClass;
 use nodegate::engine::MAX_AGE;
 use serde_json::Value;
 
-pub use self::agreement::Agreement;
 use self::rule::TaintId;
 use super::actors::ask::is_going;
-use super::cluster::Change;
+use super::cluster::{Change, Who};
 use super::fault::{Fault, Incident};
-use super::law::Moment;
+use super::law::{Law, Moment};
 use super::time::{Time, s};
-use super::{Law, Who};
 use crate::Kind;
 
 #[rustfmt::skip]
@@ -56,7 +54,7 @@ pub fn all() -> Laws {
         ("writes are bounded", Box::new(writes::Writes::default())),
         ("only a leader writes, and one thing at a time", Box::new(leadership::Leadership)),
         ("at the end everything is as the rules say", Box::new(end::End)),
-        ("the command line agrees with the controller", Box::new(Agreement)),
+        ("the command line agrees with the controller", Box::new(agreement::Agreement)),
     ]
 }
 

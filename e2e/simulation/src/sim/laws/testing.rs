@@ -6,10 +6,10 @@ use serde_json::{Value, json};
 
 use super::ledger::{Glances, Ledger};
 use super::truth::Facts;
-use crate::sim::Scenario;
 use crate::sim::actors::ask::text;
 use crate::sim::cluster::{Cluster, Who};
 use crate::sim::law::{Law, Moment, Report};
+use crate::sim::scenario::Scenario;
 use crate::sim::settings::{Settings, usual};
 use crate::sim::time::{Time, s};
 use crate::{Key, Kind, Part, Patch, Preconditions, Request};

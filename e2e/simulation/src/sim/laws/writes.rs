@@ -11,8 +11,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use super::rule::TaintId;
 use super::{NodeWrite, Process, longest_age, process, seconds};
-use crate::sim::Who;
-use crate::sim::cluster::{Change, Write};
+use crate::sim::cluster::{Change, Who, Write};
 use crate::sim::law::{Law, Moment};
 use crate::sim::time::{Time, s};
 use crate::{Key, Kind, Request};

@@ -19,10 +19,10 @@ mod tests;
 mod world;
 
 use super::actors::{Kubelets, Machine, machines};
-use super::scenario::Scene;
-use super::settings::usual;
+use super::cluster::Cluster;
+use super::scenario::{Scenario, Scene};
+use super::settings::{Settings, usual};
 use super::time::{Time, s};
-use super::{Cluster, Scenario, Settings};
 use ends::End;
 pub use world::WORLD;
 

@@ -11,10 +11,10 @@ use super::objects::{
 use super::taints::{PASSING, STAYING};
 use crate::sim::actors::ask::items;
 use crate::sim::actors::{Csi, Deed, Foreign, Kubelets, Machine, Operator, Order, Reporter};
-use crate::sim::scenario::Scene;
+use crate::sim::rng::Rng;
+use crate::sim::scenario::{Scenario, Scene};
 use crate::sim::settings::usual;
 use crate::sim::time::{Time, ms, s};
-use crate::sim::{Rng, Scenario};
 
 /// A label with how many there are on a node.
 const GPUS: &str = "gpus";
