@@ -105,7 +105,6 @@ impl Driver {
         shutdown: impl Future<Output = ()>,
     ) -> Result<(), ControllerError> {
         let mut shutdown = std::pin::pin!(shutdown);
-        let mut leads = false;
         let mut suspends_all = false;
         let mut batch = Vec::new();
         let ended = loop {
@@ -115,17 +114,13 @@ impl Driver {
             if std::mem::replace(&mut suspends_all, brake) != brake {
                 self.inputs.push(Input::SuspendAll(brake));
             }
-            let leadership = inputs.leadership.borrow_and_update().at(now);
+            let leadership = inputs.leadership.borrow().at(now);
             match leadership {
                 Leadership::Ended(Loss::Blind) => break Err(ControllerError::Blind),
                 Leadership::Ended(Loss::Taken | Loss::RanOut) => {
                     let requests = self.under_way.len();
                     warn!(requests, "the lead is lost; cancelling requests in flight");
                     return Err(ControllerError::LeadershipLost);
-                }
-                Leadership::Leading { .. } if !leads => {
-                    leads = true;
-                    self.inputs.push(Input::Leads);
                 }
                 Leadership::Leading { .. } | Leadership::Following => {}
             }
@@ -136,9 +131,9 @@ impl Driver {
             tokio::select! {
                 biased;
                 () = &mut shutdown => break Ok(()),
-                // This fires each time the lease is renewed.
+                // This fires when the lease is acquired, and each time it is renewed.
                 Ok(()) = inputs.leadership.changed() => {
-                    if leads && matches!(*inputs.leadership.borrow(), Leadership::Leading { .. }) {
+                    if matches!(*inputs.leadership.borrow(), Leadership::Leading { .. }) {
                         self.inputs.push(Input::Leads);
                     }
                 }
