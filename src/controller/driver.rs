@@ -7,7 +7,6 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::{JoinError, JoinSet};
 use tracing::{info, warn};
 
-use super::ControllerError;
 use super::counts::Counter;
 use super::feed::Watches;
 use super::gauges::Gauges;
@@ -103,7 +102,7 @@ impl Driver {
         mut self,
         mut inputs: Inputs,
         shutdown: impl Future<Output = ()>,
-    ) -> Result<(), ControllerError> {
+    ) -> Result<(), Loss> {
         let mut shutdown = std::pin::pin!(shutdown);
         let mut suspends_all = false;
         let mut batch = Vec::new();
@@ -116,11 +115,11 @@ impl Driver {
             }
             let leadership = inputs.leadership.borrow().at(now);
             match leadership {
-                Leadership::Ended(Loss::Blind) => break Err(ControllerError::Blind),
-                Leadership::Ended(Loss::Taken | Loss::RanOut) => {
+                Leadership::Ended(Loss::Blind) => break Err(Loss::Blind),
+                Leadership::Ended(loss @ (Loss::Taken | Loss::RanOut)) => {
                     let requests = self.under_way.len();
                     warn!(requests, "the lead is lost; cancelling requests in flight");
-                    return Err(ControllerError::LeadershipLost);
+                    return Err(loss);
                 }
                 Leadership::Leading { .. } | Leadership::Following => {}
             }

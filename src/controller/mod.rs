@@ -17,13 +17,13 @@ mod unused;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use anyhow::Context;
+use anyhow::{Context, anyhow};
 use tokio::sync::{mpsc, watch};
 use tracing::info;
 
 use crate::cluster::{bookmarks, client};
 use crate::config::{Config, ConfigError};
-use crate::engine::election::Term;
+use crate::engine::election::{Loss, Term};
 use crate::engine::{Engine, Settings};
 use crate::guard::Limits;
 use crate::process::{Instance, LogArgs, own_namespace, told_to_stop};
@@ -145,21 +145,6 @@ fn writes_at_a_time(text: &str) -> Result<u16, String> {
     }
 }
 
-/// Why the controller stops by itself.
-#[derive(Debug, thiserror::Error)]
-enum ControllerError {
-    /// Another instance may have taken over, so this one must stop.
-    #[error(
-        "the lead was lost; starting again as a follower is up to whoever started this process"
-    )]
-    LeadershipLost,
-    /// Another instance may see more.
-    #[error(
-        "no watch has shown anything for minutes: another process may see more; starting again is up to whoever started this one"
-    )]
-    Blind,
-}
-
 /// Names, types, labels and help texts of the controller's metrics.
 pub fn metric_descriptions() -> Vec<Description> {
     let registry = Metrics::new().registry;
@@ -244,7 +229,14 @@ pub async fn run(args: ControllerArgs) -> anyhow::Result<()> {
     if ended.is_ok() && args.webhook.enable_webhook {
         tokio::time::sleep(WEBHOOK_GRACE).await;
     }
-    Ok(ended?)
+    ended.map_err(|loss| match loss {
+        Loss::Taken | Loss::RanOut => anyhow!(
+            "the lead was lost; starting again as a follower is up to whoever started this process"
+        ),
+        Loss::Blind => anyhow!(
+            "no watch has shown anything for minutes: another process may see more; starting again is up to whoever started this one"
+        ),
+    })
 }
 
 fn settings(args: &ControllerArgs) -> Result<Settings, ConfigError> {
@@ -267,8 +259,8 @@ fn settings(args: &ControllerArgs) -> Result<Settings, ConfigError> {
 async fn elected(
     mut election: Election,
     lead: &watch::Sender<Leadership>,
-    run: impl Future<Output = Result<(), ControllerError>>,
-) -> Result<(), ControllerError> {
+    run: impl Future<Output = Result<(), Loss>>,
+) -> Result<(), Loss> {
     let campaign = async {
         let leading = |term: Term| {
             let until = Some(term.ends());
@@ -290,7 +282,7 @@ async fn elected(
         ended = campaign => ended,
         ended = run => ended,
     };
-    if !matches!(ended, Err(ControllerError::LeadershipLost)) {
+    if !matches!(ended, Err(Loss::Taken | Loss::RanOut)) {
         election.release().await;
     }
     ended
