@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::envelope::ReviewRequest;
 use super::surroundings::Surroundings;
 use super::warnings::{LONGEST, warnings};
-use crate::api::{ExistingNodes, NodeReadinessRuleSpec};
+use crate::api::ExistingNodes;
 use crate::condition::CriticalComponentClass;
 use crate::object::RuleObject;
 use crate::rule::{Conflict, Rejection, Rule};
@@ -21,8 +21,6 @@ const NAMED_CONFLICTS: usize = 3;
 pub(super) struct Proposal {
     /// The rule after the request.
     pub(super) rule: Rule,
-    /// The spec as sent, if it can be parsed.
-    pub(super) spec: Option<NodeReadinessRuleSpec>,
     /// Faults that this request adds.
     pub(super) faults: Vec<Rejection>,
     pub(super) before: Option<Rule>,
@@ -52,7 +50,6 @@ impl Proposal {
         let mut faults = faults(&object);
         faults.retain(|fault| !known.contains(fault));
         Some(Self {
-            spec: object.spec.as_ref().ok().cloned(),
             faults,
             rule: Rule::compile(&object.metadata, object.spec, classes),
             before: before.map(|before| Rule::compile(&before.metadata, before.spec, classes)),
@@ -96,9 +93,8 @@ pub(super) fn review(
             return Ok(vec![cut(warning, LONGEST)]);
         }
     };
-    let (sent, begins) = (subject.spec.as_ref(), subject.begins());
     let rule = (&subject.rule, spec);
-    let mut warnings = warnings(sent, rule, begins, classes, surroundings);
+    let mut warnings = warnings(rule, subject.begins(), classes, surroundings);
     if !conflicts.is_empty() {
         warnings.insert(0, in_words(&conflicts));
     }

@@ -1,7 +1,7 @@
 //! Warnings to the author of an accepted rule. Each says what to do, and fits the 256 characters that the API server passes on.
 
 use super::surroundings::{ListedNodes, Surroundings};
-use crate::api::{ConditionStatus, EnforcementMode, NodeReadinessRuleSpec};
+use crate::api::{ConditionStatus, EnforcementMode};
 use crate::condition::{CriticalComponentClass, Source, is_under_our_domain};
 use crate::engine::foresee;
 use crate::finding::{Backing, Check, Finding, evicts, short_heartbeat};
@@ -12,9 +12,8 @@ use crate::text::{and_more, cut};
 /// The longest warning that the API server passes on untruncated, in bytes.
 pub(super) const LONGEST: usize = 256;
 
-/// All warnings. `sent` is the spec as sent, `spec` its compiled form. `begins`: this request makes the rule act.
+/// All warnings. `begins`: this request makes the rule act.
 pub(super) fn warnings(
-    sent: Option<&NodeReadinessRuleSpec>,
     (rule, spec): (&Rule, &CompiledSpec),
     begins: bool,
     classes: &[CriticalComponentClass],
@@ -35,7 +34,7 @@ pub(super) fn warnings(
         };
         Some(format!("{would_gate}; {instead}"))
     }));
-    let heartbeat = sent.and_then(|sent| sent.nodegate.as_ref()?.heartbeat_timeout);
+    let heartbeat = spec.ours.heartbeat_timeout;
     let mut found: Vec<Finding> = evicts(&rule.name, spec).into_iter().collect();
     found.extend(heartbeat.and_then(|timeout| short_heartbeat(&rule.name, timeout)));
     let around = surroundings.around(spec, classes);
@@ -154,7 +153,7 @@ mod tests {
             let rule = rule("r").waits_for(condition).build(&classes);
             let spec = rule.spec.as_ref().unwrap();
             assert_eq!(
-                warnings(None, (&rule, spec), true, &classes, &surroundings),
+                warnings((&rule, spec), true, &classes, &surroundings),
                 expected
             );
         }
@@ -178,7 +177,7 @@ mod tests {
             .build(&classes);
         let spec = rule.spec.as_ref().unwrap();
         assert_eq!(
-            warnings(None, (&rule, spec), true, &classes, &surroundings),
+            warnings((&rule, spec), true, &classes, &surroundings),
             [
                 "DaemonSet tools/agent does not tolerate the taint dedicated:NoSchedule: the rule holds nodes with such a taint (2 \
                  of the 2 selected) until the DaemonSet has a Ready pod there"

@@ -246,7 +246,6 @@ fn a_rule_that_taints_nodes_at_once_is_warned_of_when_it_begins_to_act() {
         let before = before.map(|rule| rule.build(&classes));
         let subject = Proposal {
             rule: after.build(&classes),
-            spec: None,
             faults: Vec::new(),
             before,
         };
