@@ -22,8 +22,6 @@ pub(super) struct ReviewRequest {
     pub(super) uid: String,
     #[serde(default)]
     pub(super) sub_resource: Option<String>,
-    #[serde(default)]
-    pub(super) name: String,
     /// `CREATE` or `UPDATE`, if it is to be reviewed.
     pub(super) operation: String,
     pub(super) object: Option<ReviewedObject>,
@@ -118,8 +116,7 @@ mod tests {
         let spec = json!({"dryRun": true, "text": "quoted \" text"});
         let review = review(&rule(&spec));
         let Envelope { request } = serde_json::from_slice(&review).unwrap();
-        assert_eq!((&*request.uid, &*request.name), ("1", "r"));
-        assert_eq!(request.operation, "CREATE");
+        assert_eq!((&*request.uid, &*request.operation), ("1", "CREATE"));
         let object = request.object.unwrap();
         assert_eq!(object.metadata.uid.as_deref(), Some("2"));
         assert_eq!(object.metadata.generation, Some(3));

@@ -101,10 +101,10 @@ async fn answer(
 impl Webhook {
     /// The warnings about an accepted rule, or why it is rejected.
     async fn judge(&self, request: ReviewRequest) -> Result<Vec<String>, Status> {
-        let rule = request.name.clone();
         let Some(subject) = Proposal::of(request, self.surveyor.classes()) else {
             return Ok(Vec::new());
         };
+        let rule = &*subject.rule.name;
         let surroundings = match &subject.rule.spec {
             Ok(spec) if subject.faults.is_empty() => {
                 Box::pin(self.surveyor.survey(spec)).await.map_err(|why| {
