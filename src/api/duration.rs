@@ -50,12 +50,6 @@ impl Duration {
     }
 }
 
-impl From<Duration> for time::Duration {
-    fn from(duration: Duration) -> Self {
-        duration.0
-    }
-}
-
 impl FromStr for Duration {
     type Err = ParseDurationError;
 

@@ -6,8 +6,8 @@ use std::time::Duration;
 use jiff::Timestamp;
 use nodegate::api::names::FINALIZER;
 use nodegate::api::{
-    ConditionPolicy, EnforcementMode, ExistingNodes, NodeReadinessRuleSpec, NodegateSpec, RegateOn,
-    TaintEffect, TaintPolicy,
+    self, ConditionPolicy, EnforcementMode, ExistingNodes, NodeReadinessRuleSpec, NodegateSpec,
+    RegateOn, TaintEffect, TaintPolicy,
 };
 use serde_json::Value;
 
@@ -135,7 +135,8 @@ impl Rule {
 
     /// How long its conditions must be unmet before a node in use is gated.
     pub(crate) fn grace(&self) -> Duration {
-        self.ours.grace_period.map_or(Duration::ZERO, Into::into)
+        let period = self.ours.grace_period;
+        period.map_or(Duration::ZERO, api::Duration::as_std)
     }
 
     /// When the node began to wait under the rule: when the later of the two was created.
@@ -147,7 +148,7 @@ impl Rule {
 
     /// How long a reporter may be silent.
     pub(crate) fn heartbeat_timeout(&self) -> Option<Duration> {
-        self.ours.heartbeat_timeout.map(Into::into)
+        self.ours.heartbeat_timeout.map(api::Duration::as_std)
     }
 
     /// The annotations that record a completed bootstrap, by the rule's UID and by its name.
