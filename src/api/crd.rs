@@ -33,15 +33,6 @@ pub fn other_owner(labels: &BTreeMap<String, String>) -> Option<&str> {
     (!is_ours).then_some(owner)
 }
 
-/// A definition as a YAML document for kubectl.
-///
-/// # Errors
-///
-/// It cannot be serialized as YAML.
-pub fn to_yaml(crd: &CustomResourceDefinition) -> Result<String, serde_saphyr::SerializeError> {
-    serde_saphyr::to_string(crd)
-}
-
 /// Removes `nullable` and `default` from a schema and its subschemas, and line breaks from its descriptions, which `kubectl
 /// explain` wraps itself.
 fn tidy(schema: &mut JSONSchemaProps) {
@@ -86,7 +77,7 @@ mod tests {
     #[test]
     fn the_committed_manifest_is_the_one_generated() {
         assert!(
-            read(MANIFEST) == to_yaml(&crd()).unwrap(),
+            read(MANIFEST) == serde_saphyr::to_string(&crd()).unwrap(),
             "{MANIFEST} does not fit the types any more: run `make generate` and commit what it changes"
         );
     }
@@ -95,7 +86,7 @@ mod tests {
     fn the_manifest_reads_back_as_the_definition() {
         let crd = crd();
         let read: CustomResourceDefinition =
-            serde_saphyr::from_str(&to_yaml(&crd).unwrap()).unwrap();
+            serde_saphyr::from_str(&serde_saphyr::to_string(&crd).unwrap()).unwrap();
         assert_eq!(
             serde_json::to_value(read).unwrap(),
             serde_json::to_value(crd).unwrap()
@@ -112,7 +103,7 @@ mod tests {
 
     #[test]
     fn absent_fields_stay_absent() {
-        let manifest = to_yaml(&crd()).unwrap();
+        let manifest = serde_saphyr::to_string(&crd()).unwrap();
         for word in ["nullable:", "default:", "null"] {
             let found = manifest.split_whitespace().find(|&found| found == word);
             assert_eq!(found, None);

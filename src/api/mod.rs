@@ -25,8 +25,8 @@ pub use choice::{
     ConditionPolicy, ConditionStatus, EnforcementMode, ExistingNodes, RegateOn, TaintEffect,
     TaintPolicy,
 };
+pub use crd::crd;
 pub(crate) use crd::other_owner;
-pub use crd::{crd, to_yaml};
 pub use disruption::Disruption;
 pub use duration::Duration;
 pub use node_share::NodeShare;

@@ -11,7 +11,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 use clap::CommandFactory;
-use nodegate::api::{crd, to_yaml};
+use nodegate::api::crd;
 use nodegate::cli::Plugin;
 use nodegate::controller::{self, ControllerArgs};
 use nodegate::engine::notice;
@@ -20,7 +20,7 @@ use nodegate::reporter::{self, ReporterArgs};
 fn main() -> Result<()> {
     let words: Vec<String> = std::env::args().skip(1).collect();
     match words.iter().map(String::as_str).collect::<Vec<_>>()[..] {
-        ["crd"] => print!("{}", to_yaml(&crd())?),
+        ["crd"] => print!("{}", serde_saphyr::to_string(&crd())?),
         ["reference", folder] => {
             for (file, text) in pages() {
                 let path = Path::new(folder).join(file);
