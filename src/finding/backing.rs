@@ -168,9 +168,9 @@ impl Backing {
 
 /// The node's taints that will not go once the rule is in force.
 fn staying<'a>(spec: &CompiledSpec, rules: &RuleSet, node: &'a Node) -> Vec<&'a Taint> {
-    let mut staying = rules.staying(node);
-    staying.retain(|taint| !taint.is(&spec.taint.key, spec.effect));
-    staying
+    let passes = |it: &&Taint| rules.passing.contains(it) || it.is(&spec.taint.key, spec.effect);
+    let taints = node.taints.iter();
+    taints.filter(|it| !passes(it)).collect()
 }
 
 /// What this rule does not wait for on this node because it does not tolerate the rule's taint: of classes, and of all

@@ -9,7 +9,7 @@ use super::rejection::Rejection;
 use super::taint_key::is_foreign;
 use crate::api::RegateOn;
 use crate::condition::{Component, NamedComponent, PassingTaints, Source, Watch};
-use crate::object::{Node, ObjectKey, Taint};
+use crate::object::ObjectKey;
 
 /// All rules of the cluster. Of two rules with the same taint key and effect, the earlier one in this order governs.
 #[derive(Debug, Clone, Default)]
@@ -126,13 +126,6 @@ impl RuleSet {
     /// All rules, in order of precedence.
     pub fn rules(&self) -> &[Arc<Rule>] {
         &self.rules
-    }
-
-    /// The node's taints that will not go.
-    pub fn staying<'a>(&self, node: &'a Node) -> Vec<&'a Taint> {
-        let taints = node.taints.iter();
-        let staying = taints.filter(|taint| !self.passing.contains(taint));
-        staying.collect()
     }
 
     /// Indices of the active rules that select a node with these labels.
