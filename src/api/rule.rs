@@ -249,13 +249,6 @@ impl NodeReadinessRuleSpec {
     }
 }
 
-impl ConditionRequirement {
-    /// The status to assume on a node that has no such condition.
-    pub fn status_if_missing(&self) -> ConditionStatus {
-        self.default_status.unwrap_or(ConditionStatus::Unknown)
-    }
-}
-
 pub(super) fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
 }
@@ -333,10 +326,7 @@ mod tests {
         }))
         .unwrap();
         assert_eq!(spec.condition_policy, ConditionPolicy::AllOf);
-        assert_eq!(
-            spec.conditions[0].status_if_missing(),
-            ConditionStatus::Unknown
-        );
+        assert_eq!(spec.conditions[0].default_status, None);
         assert_eq!(spec.conditions[0].nodegate, None);
         assert!(!spec.dry_run);
         assert_eq!(spec.nodegate, None);

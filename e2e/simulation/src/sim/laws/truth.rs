@@ -232,7 +232,7 @@ impl Facts<'_> {
                 Some((namespace, name)) => {
                     synthesized(self.is_daemon_set_ready(rule, namespace, name))
                 }
-                None => is(asked.status_if_missing().as_str()),
+                None => is(asked.default_status.unwrap_or_default().as_str()),
             };
         }
         if [ALL, SCHEDULED].contains(&kind) {
@@ -256,13 +256,13 @@ impl Facts<'_> {
                 "CriticalComponentsReady" => self
                     .are_ready(rule, class)
                     .min(self.are_registered(rule, class)),
-                _ => return is(asked.status_if_missing().as_str()),
+                _ => return is(asked.default_status.unwrap_or_default().as_str()),
             };
             return synthesized(answer);
         }
         let mut conditions = items(&self.node["status"]["conditions"]).iter();
         match conditions.find(|condition| condition["type"] == kind) {
-            None => is(asked.status_if_missing().as_str()),
+            None => is(asked.default_status.unwrap_or_default().as_str()),
             Some(condition) => {
                 let reason = text(&condition["reason"]);
                 let reasons = asked.nodegate.iter().flat_map(|ours| &ours.reasons);
