@@ -87,7 +87,8 @@ pub(super) fn driver_registered<'a>(facts: &Facts<'_, 'a>, driver: &'a str) -> C
     if let Some(outdated) = outdated_drivers(until.as_slice()) {
         return outdated;
     }
-    match csi_node.unhealthy_storage(driver) {
+    let mut unhealthy = csi_node.unhealthy.iter();
+    match unhealthy.find(|it| it.driver == driver) {
         Some(storage) => Condition::unmet(Detail::CsiDriverUnhealthy { storage }),
         None => Condition::met(Detail::CsiDriversRegistered),
     }

@@ -55,10 +55,6 @@ impl CsiNode {
         self.drivers.get(at).filter(|it| it.name == name)
     }
 
-    pub fn unhealthy_storage(&self, driver: &str) -> Option<&UnhealthyStorage> {
-        self.unhealthy.iter().find(|it| it.driver == driver)
-    }
-
     /// Whether the object belongs to this node, and not to an earlier one of the same name.
     pub fn is_of(&self, node_uid: &str) -> bool {
         self.owner.as_deref().is_none_or(|owner| owner == node_uid)
