@@ -4,6 +4,7 @@ use nodegate::api::RegateOn;
 use nodegate::api::names::TAINT_ADDED_BY_PREFIX;
 use serde_json::{Value, json};
 
+use super::actors::ask::items;
 use super::laws::rule::Rule;
 use crate::{Kind, Server};
 
@@ -21,8 +22,7 @@ pub(super) fn gate_at_birth(server: &mut Server) {
 
 /// Whether the rule's status says neither that it is not accepted nor that all rules are suspended.
 fn is_in_use(rule: &Value) -> bool {
-    let conditions = rule["status"]["conditions"].as_array();
-    let mut conditions = conditions.into_iter().flatten();
+    let mut conditions = items(&rule["status"]["conditions"]).iter();
     !conditions.any(|it| {
         (it["type"] == "Accepted" && it["status"] == "False") || it["reason"] == "AllRulesSuspended"
     })

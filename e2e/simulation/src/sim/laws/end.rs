@@ -14,7 +14,7 @@ use super::longest_age;
 use super::rule::{OUR_TAINTS, Rule, TaintId, governing, is_in_maintenance, is_introduced};
 use super::truth::{Answer, Facts};
 use super::writes::target;
-use crate::sim::actors::ask::{is_going, text};
+use crate::sim::actors::ask::{is_going, items, text};
 use crate::sim::cluster::{Change, State};
 use crate::sim::law::{Law, Moment};
 use crate::sim::time::{Time, s};
@@ -38,10 +38,7 @@ impl Law for End {
             return Err("nobody leads".to_owned());
         }
         for (key, rule) in moment.cluster.objects(Kind::NodeReadinessRule) {
-            let finalizers = rule["metadata"]["finalizers"]
-                .as_array()
-                .map_or(0, Vec::len);
-            if is_going(rule) && finalizers == 1 {
+            if is_going(rule) && items(&rule["metadata"]["finalizers"]).len() == 1 {
                 return Err(format!("{key} is still being deleted"));
             }
         }

@@ -123,8 +123,7 @@ fn is_selected(class: &Class, labels: &Value) -> bool {
 /// Whether the `DaemonSet` controls the pod.
 pub(super) fn owns(daemon_set: &Value, pod: &Value) -> bool {
     let (meta, of_pod) = (&daemon_set["metadata"], &pod["metadata"]);
-    let owners = of_pod["ownerReferences"].as_array();
-    let mut owners = owners.into_iter().flatten();
+    let mut owners = items(&of_pod["ownerReferences"]).iter();
     let owner = owners.find(|it| it["kind"] == "DaemonSet" && it["controller"] == true);
     meta["namespace"] == of_pod["namespace"] && owner.is_some_and(|it| it["uid"] == meta["uid"])
 }

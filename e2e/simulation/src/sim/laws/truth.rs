@@ -369,10 +369,7 @@ impl Facts<'_> {
             let of_pool = of_pool.filter(|it| it["pool"]["name"] == spec["pool"]["name"]);
             Some(of_pool.count() as u64) == spec["pool"]["resourceSliceCount"].as_u64()
         };
-        let mut devices = current
-            .iter()
-            .filter_map(|it| it["devices"].as_array())
-            .flatten();
+        let mut devices = current.iter().flat_map(|it| items(&it["devices"]));
         let is_free = |device: &Value| {
             let taints = device["taints"].as_array();
             taints.is_none_or(|taints| taints.iter().all(|it| it["effect"] == "None"))
@@ -596,12 +593,8 @@ impl Facts<'_> {
     fn own_csi_node(&self) -> Option<&Value> {
         let uid = &self.node["metadata"]["uid"];
         self.csi_node.filter(|csi_node| {
-            let owners = csi_node["metadata"]["ownerReferences"].as_array();
-            let mut owners = owners
-                .into_iter()
-                .flatten()
-                .filter(|it| it["kind"] == "Node")
-                .peekable();
+            let owners = items(&csi_node["metadata"]["ownerReferences"]).iter();
+            let mut owners = owners.filter(|it| it["kind"] == "Node").peekable();
             owners.peek().is_none() || owners.any(|owner| owner["uid"] == *uid)
         })
     }
@@ -609,17 +602,15 @@ impl Facts<'_> {
     /// Whether the driver reports nothing wrong with its storage.
     fn is_healthy(&self, driver: &str) -> Answer {
         let csi_node = self.own_csi_node();
-        let reports = csi_node.and_then(|it| it["status"]["storageHealth"].as_array());
-        let mut reports = reports.into_iter().flatten();
-        let own = reports.find(|it| it["name"] == driver);
-        let wrong = own.and_then(|it| it["healthConditions"].as_array());
-        Answer::of(wrong.is_none_or(Vec::is_empty))
+        let reports = csi_node.map_or(&[][..], |it| items(&it["status"]["storageHealth"]));
+        let own = reports.iter().find(|it| it["name"] == driver);
+        Answer::of(own.is_none_or(|it| items(&it["healthConditions"]).is_empty()))
     }
 
     fn is_registered(&self, driver: &str, with_count: bool) -> Answer {
         let csi_node = self.own_csi_node();
-        let drivers = csi_node.and_then(|csi_node| csi_node["spec"]["drivers"].as_array());
-        Answer::of(drivers.into_iter().flatten().any(|it| {
+        let drivers = csi_node.map_or(&[][..], |it| items(&it["spec"]["drivers"]));
+        Answer::of(drivers.iter().any(|it| {
             it["name"] == driver && (!with_count || it["allocatable"]["count"].is_number())
         }))
     }

