@@ -200,7 +200,9 @@ fn of_rule(
     if !preview.is_unchanged
         && let Some(why) = rule.and_then(|rule| view.holds_back(rule))
     {
-        preview.warnings.push(format!("the controller will hold it back: it {why}"));
+        preview
+            .warnings
+            .push(format!("the controller will hold it back: it {why}"));
     }
     preview
 }
@@ -247,7 +249,8 @@ impl RulePreview {
         let conflicts = others.filter_map(|other| rule.conflict_with(other));
         self.warnings.extend(conflicts.map(|it| it.to_string()));
         if own.is_empty() {
-            self.warnings.push(format!("no node is selected by {}", spec.selector));
+            self.warnings
+                .push(format!("no node is selected by {}", spec.selector));
         }
         if rule.is_suspended() {
             let suspended = || "it is suspended: it changes nothing".into();

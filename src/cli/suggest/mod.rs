@@ -69,7 +69,9 @@ pub(super) fn suggest(snapshot: &Snapshot) -> Suggestions {
                 })
             });
             if let Some(rule) = waits {
-                answer.already.push((key.to_string(), rule.name.to_string()));
+                answer
+                    .already
+                    .push((key.to_string(), rule.name.to_string()));
                 continue;
             }
             conditions.retain(|kind| names_nothing(kind).is_none());
