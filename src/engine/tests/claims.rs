@@ -8,7 +8,6 @@ use super::{Bench, Happening, Input, Refusal, Seen, settings};
 use crate::condition::Watch;
 use crate::engine::RequestError;
 use crate::engine::io::Request;
-use crate::engine::survey::CACHE_OBJECTS;
 use crate::testing::{Builder, GATE, NodeBuilder, RuleBuilder, at, node, rule};
 
 const POOL: &str = "karpenter.sh/nodepool";
@@ -104,70 +103,6 @@ fn a_node_that_is_late_is_read_again_and_then_its_claim_deleted_once() {
         ]
     );
     assert_eq!(bench.counted(), ["Repaired(\"DeleteNodeClaim\") r"]);
-    let annotations =
-        &bench.cluster.get(Watch::NodeClaims, "n-claim").unwrap()["metadata"]["annotations"];
-    assert_eq!(
-        *annotations,
-        json!({"karpenter.sh/nodeclaim-termination-timestamp": "2026-01-01T00:02:40Z"})
-    );
-    // Changes of the node before the watch shows the deletion have no effect.
-    bench.change("n", |node| node["metadata"]["labels"]["a"] = json!("b"));
-    bench.wait(60_000);
-    assert_eq!(deletions(&mut bench), 0);
-    assert_eq!(bench.taints("n"), [GATE]);
-}
-
-#[test]
-fn a_claim_that_does_not_wait_for_pods_any_more_is_deleted_without_being_told_so() {
-    let mut bench = late(&[deleting()], &[node("n")]);
-    let mut claim = claim_of("n");
-    claim["metadata"]["annotations"] =
-        json!({"karpenter.sh/nodeclaim-termination-timestamp": at(0)});
-    bench.shows(Watch::NodeClaims, claim);
-    bench.wait(2000);
-    assert_eq!(
-        steps(&mut bench),
-        ["read n", "delete n-claim", "status of r"]
-    );
-}
-
-#[test]
-fn a_claim_is_left_where_the_node_or_the_claim_is_not_as_it_was_judged() {
-    let ready = |bench: &mut Bench| {
-        let mut node = bench.node("n").clone();
-        node["status"]["conditions"] = json!([{"type": "Net", "status": "True"}]);
-        bench.cluster.put(Watch::Nodes, node);
-    };
-    let another_version = |bench: &mut Bench| {
-        bench.cluster.put(Watch::NodeClaims, claim_of("n"));
-    };
-    let another = |bench: &mut Bench| {
-        let mut claim = claim_of("n");
-        claim["metadata"]["uid"] = json!("another");
-        bench.cluster.put(Watch::NodeClaims, claim);
-    };
-    #[rustfmt::skip]
-    let cases: [(&str, Happening, &[&str]); 3] = [
-        ("the node has got ready", ready, &["read n", "node n"]),
-        ("the claim has changed", another_version, &["read n", "delete n-claim"]),
-        ("the claim is another", another, &["read n", "delete n-claim"]),
-    ];
-    for (name, change, asked) in cases {
-        let mut bench = late(&[deleting()], &[node("n")]);
-        change(&mut bench);
-        bench.wait(1000);
-        assert_eq!(steps(&mut bench)[..2], *asked, "{name}");
-        bench.wait(5000);
-        assert!(!is_being_deleted(&bench, "n-claim"), "{name}");
-        assert!(bench.told().iter().all(|it| !it.starts_with("NodeClaim")));
-        assert!(
-            bench
-                .counted()
-                .iter()
-                .all(|it| !it.contains("RepairFailed")),
-            "{name}: nobody has refused it"
-        );
-    }
 }
 
 #[test]
@@ -276,28 +211,6 @@ fn a_claim_that_is_created_again_under_its_name_is_another_one() {
 }
 
 #[test]
-fn a_deletion_that_is_under_way_is_not_begun_again() {
-    let mut bench = late(&[deleting()], &[node("n")]);
-    bench.held_up = |request| matches!(request, Request::ReadNode(..));
-    bench.wait(1000);
-    for index in 0..3 {
-        bench.change("n", |node| {
-            node["metadata"]["labels"]["a"] = json!(index.to_string());
-        });
-        bench.wait(1000);
-    }
-    assert_eq!(bench.pending.len(), 1);
-    let another = || {
-        let mut claim = claim_of("n");
-        claim["metadata"]["uid"] = json!("another");
-        claim
-    };
-    bench.shows(Watch::NodeClaims, another());
-    bench.wait(1000);
-    assert_eq!(bench.pending.len(), 1, "of no claim of this name");
-}
-
-#[test]
 fn a_deletion_goes_no_further_once_the_process_is_to_stop() {
     let mut bench = late(&[deleting()], &[node("n")]);
     bench.held_up = |request| matches!(request, Request::ReadNode(..));
@@ -348,22 +261,6 @@ fn nothing_is_deleted_while_evidence_is_stale_nor_for_as_long_again() {
     bench.wait(30_000);
     assert_eq!(deletions(&mut bench), 0, "as long again");
     bench.wait(17_000);
-    assert_eq!(deletions(&mut bench), 1);
-}
-
-#[test]
-fn a_late_node_that_is_found_while_evidence_is_stale_is_repaired_when_it_is_not() {
-    let late = late(&[deleting()], &[node("n")]).node("n").clone();
-    let mut bench = bench_of(&[deleting()], &[]);
-    bench.shows(Watch::NodeClaims, claim_of("n"));
-    bench.wait(OVERDUE + 1000);
-    bench.silent = vec![Watch::NodePools];
-    bench.wait(35_000);
-    bench.shows(Watch::Nodes, late);
-    bench.wait(2000);
-    assert_eq!(deletions(&mut bench), 0);
-    bench.silent.clear();
-    bench.wait(45_000);
     assert_eq!(deletions(&mut bench), 1);
 }
 
@@ -441,28 +338,6 @@ fn a_node_that_is_spared_is_told_of_once_and_repaired_when_nothing_forbids_it_an
     bench.shows(Watch::NodePools, pool(json!({veto: "false"})));
     bench.wait(1000);
     assert_eq!(deletions(&mut bench), 1);
-}
-
-#[test]
-fn another_obstacle_to_a_repair_is_news() {
-    let mut bench = late(&[deleting()], &[node("n")]);
-    bench.shows_gone(Watch::NodeClaims, "n-claim");
-    bench.wait(3000);
-    let of_none = bench.told();
-    for name in ["a", "b"] {
-        let mut claim = claim_of("n");
-        claim["metadata"]["name"] = json!(name);
-        claim["metadata"]["deletionTimestamp"] = json!(at(0));
-        bench.shows(Watch::NodeClaims, claim);
-    }
-    bench.wait(3000);
-    let of_two = bench.told();
-    assert_eq!(
-        (of_none.len(), of_two.len()),
-        (1, 1),
-        "{of_none:?} {of_two:?}"
-    );
-    assert!(of_two[0].contains("'a' and 'b'"), "{of_two:?}");
 }
 
 #[test]
@@ -590,22 +465,6 @@ fn a_dry_run_sums_up_what_it_would_repair() {
         assert!(summary(&bench).contains(said), "{}", summary(&bench));
         assert_eq!(deletions(&mut bench), 0);
     }
-}
-
-#[test]
-fn the_gauges_count_karpenters_objects_where_they_are_watched() {
-    let sizes = |bench: &Bench| {
-        let kinds = ["nodeclaims", "nodepools"].into_iter();
-        let sizes = kinds.map(|kind| Some((kind, bench.gauge(&CACHE_OBJECTS, &[kind])?)));
-        sizes.flatten().collect::<Vec<_>>()
-    };
-    let mut bench = bench_of(&[], &[node("n"), node("m")]);
-    bench.shows(
-        Watch::NodePools,
-        json!({"metadata": {"name": "p", "uid": "p"}}),
-    );
-    assert_eq!(sizes(&bench), [("nodeclaims", 2), ("nodepools", 1)]);
-    assert_eq!(sizes(&Bench::new(&[], &[node("n")])), []);
 }
 
 /// The node goes with its claim, and this one comes in its place.
