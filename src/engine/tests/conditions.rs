@@ -6,7 +6,7 @@ use super::Bench;
 use crate::condition::{ComponentGroup, Watch};
 use crate::engine::RequestError;
 use crate::engine::io::Request;
-use crate::testing::{Builder, NodeBuilder, PodBuilder, RuleBuilder, node, pod, rule};
+use crate::testing::{Builder, NodeBuilder, RuleBuilder, node, pod, rule};
 
 const COMPONENTS: &str = "node.gardener.cloud/CriticalComponentsReady";
 
@@ -25,63 +25,6 @@ fn published(bench: &Bench) -> Value {
     published
         .map(|it| json!([it["type"], it["status"]]))
         .collect()
-}
-
-#[test]
-fn a_first_condition_is_published_a_moment_after_its_node_came() {
-    let mut bench = Bench::new(&[waiting()], &[node("n")]);
-    assert_eq!(published(&bench), json!([]));
-    bench.wait(900);
-    assert_eq!(published(&bench), json!([]));
-    bench.wait(200);
-    assert_eq!(published(&bench), json!([[COMPONENTS, "True"]]));
-    bench.wait(10_000);
-    assert_eq!(bench.asked(), ["status of r", "conditions of n"]);
-}
-
-#[test]
-fn a_condition_that_turns_true_is_published_at_once() {
-    let bench = Bench::new(&[waiting()], &[said("False")]);
-    assert_eq!(published(&bench), json!([[COMPONENTS, "True"]]));
-}
-
-#[test]
-fn a_condition_that_is_unmet_for_a_moment_is_not_published() {
-    let show = |bench: &mut Bench, pod: &PodBuilder| {
-        bench.shows(
-            Watch::Pods(ComponentGroup::Class(0)),
-            pod.clone().json().clone(),
-        );
-    };
-    let unready = pod("kube-system/p").critical().on("n");
-    let mut bench = Bench::new(&[waiting()], &[said("True")]);
-    show(&mut bench, &unready.clone().ready());
-    bench.wait(10_000);
-    bench.asked();
-    show(&mut bench, &unready);
-    bench.wait(900);
-    show(&mut bench, &unready.clone().ready());
-    bench.wait(10_000);
-    assert!(!bench.asked().contains(&"conditions of n".to_owned()));
-
-    show(&mut bench, &unready);
-    bench.wait(900);
-    assert_eq!(published(&bench), json!([[COMPONENTS, "True"]]));
-    bench.wait(200);
-    assert_eq!(published(&bench), json!([[COMPONENTS, "False"]]));
-}
-
-#[test]
-fn what_is_refused_is_tried_again_after_a_pause() {
-    let mut bench = Bench::refusing(&[waiting()], &[said("False")], |request| match request {
-        Request::PatchNodeStatus(..) => Some(RequestError::Failed("forbidden".into())),
-        _ => None,
-    });
-    bench.wait(20_000);
-    assert_eq!(published(&bench), json!([[COMPONENTS, "False"]]));
-    bench.refusal = |_| None;
-    bench.wait(40_000);
-    assert_eq!(published(&bench), json!([[COMPONENTS, "True"]]));
 }
 
 /// The published condition's list of unready pods, and its transition time.
@@ -176,32 +119,6 @@ fn conditions_of_a_node_that_comes_again_wait_for_the_write_about_the_earlier_on
     bench.refusal = |_| None;
     bench.wait(3000);
     bench.answers();
-    assert_eq!(published(&bench), json!([[COMPONENTS, "True"]]));
-}
-
-#[test]
-fn a_node_that_goes_is_not_forgotten_before_the_write_of_its_conditions_has_ended() {
-    let mut bench = Bench::new(&[waiting()], &[]);
-    bench.held_up = |request| matches!(request, Request::PatchNodeStatus(..));
-    bench.sees(&said("False"));
-    bench.gone("n");
-    bench.sees_rule(&waiting().deleting());
-    bench.wait(3000);
-    bench.answers();
-    bench.wait(3000);
-    assert_eq!(bench.rule("r")["metadata"]["finalizers"], Value::Null);
-}
-
-#[test]
-fn a_conflict_is_no_refusal_but_has_the_write_wait_all_the_same() {
-    let mut bench = Bench::refusing(&[waiting()], &[said("False")], |request| match request {
-        Request::PatchNodeStatus(..) => Some(RequestError::Conflict),
-        _ => None,
-    });
-    bench.wait(3000);
-    assert!((8..18).contains(&bench.refused), "{} times", bench.refused);
-    bench.refusal = |_| None;
-    bench.wait(5000);
     assert_eq!(published(&bench), json!([[COMPONENTS, "True"]]));
 }
 
