@@ -143,17 +143,3 @@ fn the_end_of_a_dry_run_and_of_a_suspension_are_first_blows() {
         assert!(says(&bench, "HeldBack").is_some(), "{what}");
     }
 }
-
-#[test]
-fn while_evidence_is_stale_a_rule_that_is_held_back_is_not_looked_at_again() {
-    let mut bench = Bench::new(&[limited()], &fleet(8));
-    bench.wait(3000);
-    bench.silent = bench.watches.clone();
-    bench.wait(30_000);
-    bench.change("n0", |node| {
-        node["status"]["conditions"] = json!([{ "type": "Net", "status": "True" }]);
-    });
-    bench.wait(2000);
-    let (now, wake) = (bench.now.monotonic, bench.engine.next_wake());
-    assert!(wake.is_none_or(|at| at > now), "{wake:?} at {now:?}");
-}

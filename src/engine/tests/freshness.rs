@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::{Bench, Input};
 use crate::condition::Watch;
-use crate::testing::{Builder, GATE, NodeBuilder, RuleBuilder, node, rule};
+use crate::testing::{GATE, NodeBuilder, RuleBuilder, node, rule};
 
 fn gate() -> RuleBuilder {
     rule("r").waits_for("Net")
@@ -27,24 +27,6 @@ fn blind(rule: &RuleBuilder, nodes: &[NodeBuilder], watch: Watch) -> Bench {
     bench.silent.push(watch);
     bench.wait(35_000);
     bench
-}
-
-#[test]
-fn a_change_waits_for_what_it_depends_on() {
-    for (watch, waits) in [
-        (Watch::Nodes, true),
-        (Watch::Rules, true),
-        // The rule does not depend on it.
-        (Watch::CsiNodes, false),
-    ] {
-        let mut bench = blind(&gate(), &[ready("n")], watch);
-        network(&mut bench, "n", "False");
-        bench.wait(5000);
-        assert_eq!(bench.taints("n").is_empty(), waits, "{watch:?}");
-        bench.silent.clear();
-        bench.wait(1000);
-        assert_eq!(bench.taints("n"), [GATE], "{watch:?}");
-    }
 }
 
 #[test]
@@ -97,23 +79,4 @@ fn what_is_still_to_be_gated_after_an_outage_is_gated_at_the_rate_from_zero() {
         network(&mut bench, name, "True");
     }
     assert_eq!(gated(&bench), 0, "a release waits for no rate");
-}
-
-#[test]
-fn a_deleted_rule_stays_until_the_nodes_that_were_not_seen_are_clean() {
-    let mut bench = blind(&gate(), &[ready("n")], Watch::Nodes);
-    let rule = bench.rule("r").clone();
-    let mut unseen = node("unseen").condition("Net", "False").json().clone();
-    unseen["spec"]["taints"] = json!([{ "key": GATE, "effect": "NoSchedule" }]);
-    bench.cluster.put(Watch::Nodes, unseen.clone());
-    let mut deleted = rule;
-    deleted["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:02:00Z");
-    bench.shows(Watch::Rules, deleted);
-    bench.wait(20_000);
-    let finalizers = |bench: &Bench| bench.rule("r")["metadata"]["finalizers"].clone();
-    assert_ne!(finalizers(&bench), json!(null));
-    bench.silent.clear();
-    bench.wait(3000);
-    assert_eq!(bench.taints("unseen"), [""; 0]);
-    assert_eq!(finalizers(&bench), json!(null));
 }
