@@ -70,22 +70,6 @@ fn others_finalizers_stay() {
 }
 
 #[test]
-fn a_finalizer_that_is_refused_is_written_again_after_a_pause() {
-    let mut bench = Bench::refusing(&[gate().without_finalizer()], &[node("n")], |request| {
-        matches!(request, Request::PatchRule(..)).then(forbidden)
-    });
-    assert_eq!(bench.refused, 1);
-    bench.sees_rule(&gate().without_finalizer().label("a", "b"));
-    assert_eq!(bench.refused, 1, "not before its time");
-    bench.wait(2000);
-    assert!((2..8).contains(&bench.refused), "{} times", bench.refused);
-    assert_eq!(bench.taints("n"), [""; 0]);
-    bench.refusal = |_| None;
-    bench.wait(5000);
-    assert_eq!(bench.taints("n"), [GATE]);
-}
-
-#[test]
 fn a_rule_that_the_api_server_never_lets_be_taken_on_holds_up_no_other() {
     let earlier = rule("earlier")
         .waits_for("Never")
@@ -106,18 +90,6 @@ fn a_rule_that_the_api_server_never_lets_be_taken_on_holds_up_no_other() {
     bench.refusal = |_| None;
     bench.wait(60_000);
     assert_eq!(bench.taints("n"), [GATE], "it governs once it is there");
-}
-
-#[test]
-fn a_finalizer_is_written_once_at_a_time() {
-    let mut bench = Bench::new(&[], &[]);
-    bench.held_up = |request| matches!(request, Request::PatchRule(..));
-    for index in 0..3 {
-        let changed = gate().without_finalizer().label("a", &index.to_string());
-        bench.sees_rule(&changed);
-        bench.wait(1000);
-    }
-    assert_eq!(bench.pending.len(), 1);
 }
 
 #[test]
@@ -151,71 +123,6 @@ fn a_deleted_rule_stays_until_its_last_node_is_clean_and_says_what_keeps_it() {
     bench.refusal = |_| None;
     bench.wait(40_000);
     assert_eq!(finalizers(&bench), Value::Null);
-}
-
-#[test]
-fn the_gauges_count_what_a_rule_still_holds_whatever_kind_of_rule_it_is() {
-    let unusable = || gate().bootstrap_only().spec("conditionPolicy: anyOf");
-    for (name, rule) in [
-        ("continuous", gate()),
-        ("bootstrap-only", gate().bootstrap_only()),
-        ("not usable, and being deleted", unusable().deleting()),
-    ] {
-        let tainted = node("n").taint(GATE, "NoSchedule");
-        let mut bench = Bench::refusing(&[rule], &[tainted], |request| {
-            writes_a_node(request).then(forbidden)
-        });
-        bench.wait(3000);
-        assert_eq!(bench.held_and_released("r")[0], Some(1), "{name}");
-    }
-}
-
-#[test]
-fn a_deleted_rule_does_not_wait_for_a_node_that_goes() {
-    let mut bench = Bench::new(&[gate()], &[node("n")]);
-    bench.wait(3000);
-    bench.refusal = |request| writes_a_node(request).then(forbidden);
-    bench.sees_rule(&gate().deleting());
-    bench.wait(5000);
-    assert_ne!(finalizers(&bench), Value::Null);
-    bench.gone("n");
-    bench.wait(100);
-    assert_eq!(finalizers(&bench), Value::Null);
-}
-
-#[test]
-fn a_deleted_rule_waits_for_the_write_that_is_under_way_on_a_node_that_goes() {
-    let mut bench = Bench::new(&[gate()], &[]);
-    bench.held_up = writes_a_node;
-    bench.sees(&node("n"));
-    bench.gone("n");
-    bench.sees_rule(&gate().deleting());
-    bench.wait(1000);
-    assert_eq!(bench.pending.len(), 1);
-    bench.answers();
-    bench.wait(3000);
-    assert_eq!(finalizers(&bench), Value::Null);
-    assert_eq!(bench.held_and_released("r")[0].unwrap_or_default(), 0);
-}
-
-#[test]
-fn what_is_left_of_a_rule_that_went_without_its_finalizer_is_taken_off() {
-    let another = || {
-        let mut another = gate().taint("readiness.k8s.io/another", "NoSchedule");
-        another.json()["metadata"]["uid"] = json!("another");
-        another
-    };
-    for (name, comes_again) in [("gone", false), ("another under its name", true)] {
-        let mut bench = Bench::new(&[gate()], &[node("n")]);
-        bench.wait(3000);
-        if comes_again {
-            bench.sees_rule(&another());
-            assert_eq!(bench.taints("n"), ["readiness.k8s.io/another"], "{name}");
-        } else {
-            bench.shows_gone(Watch::Rules, "r");
-            assert_eq!(bench.taints("n"), [""; 0], "{name}");
-        }
-    }
 }
 
 #[test]
@@ -261,81 +168,4 @@ fn a_rule_that_a_node_ceases_to_match_leaves_it_and_its_failure_stays_until_it_h
     bench.wait(40_000);
     assert_eq!(bench.taints("n"), [""; 0]);
     assert_eq!(numbers(&bench), json!([0, 0]));
-}
-
-#[test]
-fn a_rule_whose_answer_was_overtaken_is_as_the_watch_has_shown_it() {
-    let mut bench = Bench::new(&[], &[node("n")]);
-    bench.held_up = |request| matches!(request, Request::PatchRule(..));
-    bench.sees_rule(&gate().without_finalizer());
-    let (id, request) = bench.pending.remove(0);
-    let answer = bench.answer(request);
-    // Someone changes it, and the watch is faster than the response.
-    bench.sees_rule(&gate().dry_run());
-    bench.take(vec![Input::Answered(id, answer)]);
-    bench.wait(3000);
-    assert_eq!(bench.taints("n"), [""; 0]);
-}
-
-#[test]
-fn an_answer_about_an_earlier_rule_of_the_name_is_passed_over() {
-    let mut bench = Bench::new(&[], &[node("n")]);
-    bench.held_up = |request| matches!(request, Request::PatchRule(..));
-    bench.sees_rule(&gate().without_finalizer());
-    let (id, request) = bench.pending.remove(0);
-    let answer = bench.answer(request);
-    bench.shows_gone(Watch::Rules, "r");
-    let mut another = gate().dry_run();
-    another.json()["metadata"]["uid"] = json!("another");
-    bench.sees_rule(&another);
-    bench.take(vec![Input::Answered(id, answer)]);
-    bench.wait(3000);
-    assert_eq!(bench.taints("n"), [""; 0]);
-    assert_eq!(bench.gauge(&RULES, &[]), Some(1));
-}
-
-#[test]
-fn a_rule_that_changes_has_its_nodes_evaluated_anew() {
-    let mut bench = Bench::new(&[gate()], &[node("n").condition("Disk", "True")]);
-    assert_eq!(bench.taints("n"), [GATE]);
-    bench.sees_rule(&rule("r").waits_for("Disk"));
-    assert_eq!(bench.taints("n"), [""; 0]);
-    // A change that does not affect its spec evaluates no node.
-    let evaluated = |bench: &mut Bench| {
-        let counted = std::mem::take(&mut bench.counted);
-        let is_evaluation =
-            |it: &&super::Count| matches!(it, super::Count::Rule(_, super::RuleCount::Evaluated));
-        counted.iter().filter(is_evaluation).count()
-    };
-    bench.wait(3000);
-    evaluated(&mut bench);
-    bench.sees_rule(&rule("r").waits_for("Disk").label("a", "b"));
-    assert_eq!(evaluated(&mut bench), 0);
-    let confirmed = Seen::Progress(Watch::Rules, bench.cluster.version());
-    bench.take(vec![Input::Seen(confirmed)]);
-    assert_eq!(evaluated(&mut bench), 0);
-}
-
-#[test]
-fn a_node_that_comes_again_and_is_not_the_rules_any_more_is_not_counted_by_it() {
-    let small = gate().selects("size", "small");
-    let mut bench = Bench::new(&[small], &[node("n").label("size", "small")]);
-    bench.wait(3000);
-    assert_eq!(bench.status("r")["nodegate"]["matchedNodes"], json!(1));
-    // The watch shows the new node without the deletion of the earlier one.
-    bench.sees(&node("n").uid("another"));
-    bench.wait(3000);
-    assert_eq!(bench.status("r")["nodegate"]["matchedNodes"], json!(0));
-}
-
-#[test]
-fn an_adoption_that_cannot_be_put_on_record_is_told_once_all_the_same() {
-    let tainted = node("n").taint(GATE, "NoSchedule");
-    let mut bench = Bench::refusing(&[gate().without_finalizer()], &[tainted], |request| {
-        writes_a_node(request).then(forbidden)
-    });
-    bench.wait(10_000);
-    let told = bench.told();
-    let adopted = told.iter().filter(|it| it.starts_with("TaintAdopted"));
-    assert_eq!(adopted.count(), 1, "{told:?}");
 }
