@@ -3,20 +3,11 @@
 use serde_json::json;
 
 use super::Bench;
-use crate::engine::RequestError;
-use crate::engine::io::Request;
 use crate::engine::survey::TAINTS_CONTENDED;
 use crate::testing::{Builder, GATE, NodeBuilder, RuleBuilder, at, node, rule};
 
-const OTHER: &str = "readiness.k8s.io/other";
-
 fn gate() -> RuleBuilder {
     rule("r").waits_for("Net")
-}
-
-/// A rule with another taint.
-fn other() -> RuleBuilder {
-    rule("other").waits_for("Net").taint(OTHER, "NoSchedule")
 }
 
 fn ready(name: &str) -> NodeBuilder {
@@ -56,19 +47,6 @@ fn a_change_is_told_and_counted_once_when_it_has_been_made() {
     );
     bench.wait(10_000);
     assert_eq!(bench.told(), [""; 0]);
-}
-
-#[test]
-fn a_condition_that_turns_unmet_is_counted_each_time() {
-    let mut bench = Bench::new(&[gate().dry_run()], &[ready("n")]);
-    bench.counted();
-    for _ in 0..2 {
-        network(&mut bench, "n", "False");
-        network(&mut bench, "n", "False");
-        assert_eq!(bench.counted(), ["TurnedUnmet r Net"]);
-        network(&mut bench, "n", "True");
-        assert_eq!(bench.counted(), [""; 0]);
-    }
 }
 
 #[test]
@@ -114,87 +92,6 @@ fn a_node_that_replaces_another_of_its_name_does_not_wait_for_the_pauses_of_that
         bench.change("n", |node| node["spec"]["taints"] = json!([]));
     }
     bench.sees(&node("n").uid("another"));
-    assert_eq!(bench.taints("n"), [GATE]);
-}
-
-#[test]
-fn nodes_that_join_are_no_outage_for_those_that_run() {
-    let running = ["a", "b", "c", "d", "e"].map(ready);
-    let mut bench = Bench::new(&[gate().nodegate("disruption: {}")], &running);
-    for index in 0..20 {
-        bench.sees(&node(&format!("joins-{index}")));
-    }
-    assert_eq!(bench.taints("joins-19"), [GATE]);
-    network(&mut bench, "a", "False");
-    bench.wait(15_000);
-    assert_eq!(bench.taints("a"), [GATE]);
-}
-
-#[test]
-fn once_one_of_many_refused_taints_is_accepted_the_others_follow_within_seconds() {
-    let names: Vec<String> = (0..100).map(|index| format!("n-{index}")).collect();
-    let nodes: Vec<_> = names.iter().map(|name| node(name)).collect();
-    let mut bench = Bench::refusing(&[gate()], &nodes, |request| match request {
-        Request::PatchNode(..) => Some(RequestError::Failed("forbidden".into())),
-        _ => None,
-    });
-    bench.wait(30_000);
-    bench.refusal = |_| None;
-    bench.wait(3000);
-    let is_gated = |name: &&String| bench.taints(name) == [GATE];
-    assert_eq!(names.iter().filter(is_gated).count(), 100);
-}
-
-#[test]
-fn what_is_refused_of_one_taint_is_blamed_on_its_rule_alone() {
-    let mut bench = Bench::refusing(&[gate(), other()], &[node("n")], |request| match request {
-        Request::PatchNode(_, patch) if json!(patch).to_string().contains(GATE) => {
-            Some(RequestError::Failed("forbidden".into()))
-        }
-        _ => None,
-    });
-    bench.counted();
-    bench.wait(3000);
-    assert_eq!(bench.taints("n"), [OTHER]);
-    let failed = |bench: &Bench, rule: &str| {
-        let status = bench.status(rule);
-        let first = &status["failedNodes"][0];
-        json!([
-            status["nodegate"]["failedNodeCount"],
-            first["nodeName"],
-            first["message"]
-        ])
-    };
-    assert_eq!(
-        failed(&bench, "r"),
-        json!([1, "n", "failed to add taint: forbidden"])
-    );
-    assert_eq!(failed(&bench, "other"), json!([0, null, null]));
-    let mut counted = bench.counted();
-    counted.sort_unstable();
-    counted.dedup();
-    assert_eq!(counted, ["AddTaintError r", "EvaluationError r"]);
-    bench.refusal = |_| None;
-    bench.wait(40_000);
-    assert_eq!(bench.taints("n"), [OTHER, GATE]);
-    assert_eq!(failed(&bench, "r"), json!([0, null, null]));
-}
-
-#[test]
-fn a_node_that_changes_under_a_write_is_read_again_and_more_and_more_slowly() {
-    let mut bench = Bench::refusing(&[gate()], &[node("n")], |request| match request {
-        Request::PatchNode(..) => Some(RequestError::Conflict),
-        _ => None,
-    });
-    // The length of a pause depends on when it begins.
-    for (time, expected) in [(20, 4..=8), (200, 2..=6)] {
-        bench.wait(time);
-        let asked = bench.asked();
-        let reads = asked.iter().filter(|it| **it == "read n").count();
-        assert!(expected.contains(&reads), "{asked:?} within {time} ms");
-    }
-    bench.refusal = |_| None;
-    bench.wait(3000);
     assert_eq!(bench.taints("n"), [GATE]);
 }
 
@@ -246,21 +143,6 @@ fn a_taint_that_a_node_is_created_with_in_a_rules_name_is_told_of_as_added_and_n
 }
 
 #[test]
-fn a_node_that_comes_again_under_its_name_is_another_one() {
-    let mut bench = Bench::new(&[gate()], &[node("n")]);
-    bench.wait(1000);
-    bench.told();
-    bench.gone("n");
-    bench.wait(3000);
-    assert_eq!(bench.status("r")["nodegate"]["matchedNodes"], json!(0));
-    bench.sees(&node("n").uid("another").created(at(104)));
-    bench.wait(3000);
-    assert_eq!(bench.taints("n"), [GATE]);
-    assert_eq!(bench.told().len(), 1);
-    assert_eq!(bench.status("r")["nodegate"]["matchedNodes"], json!(1));
-}
-
-#[test]
 fn what_a_guard_holds_back_is_told_when_it_begins() {
     let careful = gate().nodegate("disruption: {}");
     let nodes = ["a", "b", "c"].map(ready);
@@ -308,43 +190,6 @@ fn a_guard_neither_counts_nor_gates_a_node_that_is_in_maintenance() {
     assert_eq!(bench.guarded(), (1, 0, 0));
     network(&mut bench, "a", "False");
     assert!(!bench.taints("a").is_empty());
-}
-
-#[test]
-fn a_node_whose_time_is_up_is_told_of_once() {
-    let slow = gate()
-        .bootstrap_only()
-        .nodegate("repair: {readinessTTL: 1m, action: None}");
-    let mut bench = Bench::new(&[slow], &[node("n")]);
-    bench.wait(59_000);
-    bench.counted();
-    bench.told();
-    bench.wait(200_000);
-    assert_eq!(
-        bench.told(),
-        [
-            "NodeNotReadyInTime n: The node should have been ready by 2026-01-01T00:02:40Z: Net is not reported (counts as Unknown, \
-             must be True) (rule 'r')"
-        ]
-    );
-    assert_eq!(bench.counted(), ["Repaired(\"None\") r"]);
-}
-
-#[test]
-fn in_an_outage_one_write_finds_out_and_what_was_to_be_written_is_written_after_it() {
-    let nodes = ["a", "b", "c"].map(node);
-    let mut bench = Bench::refusing(&[gate()], &nodes, |_| {
-        Some(RequestError::Unreachable("nothing listens".into()))
-    });
-    assert_eq!(bench.refused, 3);
-    bench.wait(5000);
-    let tries = bench.refused - 3;
-    assert!((3..20).contains(&tries), "{tries} in 5 seconds");
-    bench.refusal = |_| None;
-    bench.wait(5000);
-    for name in ["a", "b", "c"] {
-        assert_eq!(bench.taints(name), [GATE]);
-    }
 }
 
 #[test]
