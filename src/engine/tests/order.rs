@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use super::{Bench, Input, Rate, Seen, settings};
-use crate::condition::{ComponentGroup, Watch};
+use super::{Bench, Input, Rate, settings};
+use crate::condition::Watch;
 use crate::engine::RequestError;
 use crate::engine::count::Count;
 use crate::engine::io::{Effect, Request};
@@ -53,7 +53,6 @@ fn no_more_nodes_are_written_at_a_time_than_is_configured() {
         (bench.pending.len(), under_way, queued, limit)
     };
     assert_eq!(seen(&bench), (2, 2, 3, 2));
-    assert!(!bench.engine.is_idle());
     bench.answers();
     assert_eq!(held(&bench, 5), 2);
     assert_eq!(
@@ -61,121 +60,6 @@ fn no_more_nodes_are_written_at_a_time_than_is_configured() {
         (2, 2, 3, 2),
         "what has been written is evaluated again"
     );
-    bench.answers();
-    bench.answers();
-    assert_eq!(held(&bench, 5), 5);
-    bench.wait(1000);
-    assert_eq!(seen(&bench), (0, 0, 0, 2));
-    assert!(bench.engine.is_idle());
-}
-
-#[test]
-fn a_node_is_not_written_again_before_its_write_is_answered() {
-    let mut bench = Bench::new(&[gate()], &[node("n").condition("Net", "True")]);
-    bench.held_up = writes_a_node;
-    let network = |bench: &mut Bench, status: &str| {
-        bench.change("n", |node| {
-            node["status"]["conditions"][0]["status"] = json!(status);
-        });
-    };
-    network(&mut bench, "False");
-    network(&mut bench, "True");
-    bench.wait(5000);
-    assert_eq!(bench.pending.len(), 1);
-    bench.answers();
-    assert_eq!(bench.taints("n"), [GATE]);
-    assert_eq!(bench.pending.len(), 1, "it is to be released again");
-    bench.answers();
-    assert_eq!(bench.taints("n"), [""; 0]);
-}
-
-#[test]
-fn events_wait_while_nodes_are_written_but_not_for_ever() {
-    let mut bench = Bench::new(&[gate()], &[]);
-    bench.held_up = |request| match request {
-        Request::PatchNode(name, _) => **name == *"slow",
-        _ => false,
-    };
-    bench.sees(&node("slow"));
-    bench.sees(&node("n"));
-    assert_eq!(bench.taints("n"), [GATE]);
-    bench.wait(990);
-    assert_eq!(bench.told(), [""; 0]);
-    assert!(!bench.engine.is_idle());
-    bench.wait(20);
-    assert_eq!(bench.told().len(), 1);
-    bench.answers();
-    assert_eq!(
-        bench.told().len(),
-        1,
-        "at once, since nothing is written any more"
-    );
-}
-
-#[test]
-fn few_events_are_posted_at_a_time_and_one_that_is_refused_is_dropped() {
-    let mut bench = Bench::of(&settings());
-    bench.held_up = |request| matches!(request, Request::PostEvent { .. });
-    bench.begin(&[gate()], &nodes::<6>());
-    assert_eq!(bench.pending.len(), 4);
-    bench.counted();
-    bench.refusal = |request| match request {
-        Request::PostEvent { .. } => Some(RequestError::Failed("forbidden".into())),
-        _ => None,
-    };
-    bench.answers();
-    assert_eq!(bench.counted(), ["EventDropped"; 4]);
-    bench.refusal = |_| None;
-    bench.answers();
-    assert_eq!(bench.told().len(), 2);
-    assert_eq!(bench.counted(), [""; 0]);
-}
-
-#[test]
-fn what_is_told_bears_the_time_at_which_it_happened_and_a_number_of_its_own() {
-    let mut bench = Bench::of(&settings());
-    bench.held_up = |request| match request {
-        Request::PatchNode(name, _) => **name == *"n-0",
-        Request::PostEvent { .. } => true,
-        _ => false,
-    };
-    bench.begin(&[gate()], &nodes::<3>());
-    let happened = bench.now.wall;
-    bench.wait(2000);
-    let mut numbers = Vec::new();
-    for (_, request) in &bench.pending {
-        if let Request::PostEvent { at, number, .. } = request {
-            assert_eq!(*at, happened);
-            numbers.push(*number);
-        }
-    }
-    assert_eq!(numbers.len(), 2);
-    assert_ne!(numbers[0], numbers[1]);
-}
-
-#[test]
-fn a_status_is_put_off_while_nodes_are_written_but_not_for_ever() {
-    let mut bench = Bench::of(&settings());
-    bench.held_up = writes_a_node;
-    bench.begin(&[gate()], &[node("n-0")]);
-    bench.wait(3100);
-    assert_eq!(bench.asked(), [""; 0]);
-    bench.wait(400);
-    assert_eq!(bench.asked(), ["status of r"]);
-    bench.answers();
-    bench.wait(5000);
-    assert_eq!(bench.asked(), ["node n-0", "status of r"]);
-}
-
-#[test]
-fn a_status_is_written_when_nodes_are_written_no_more() {
-    let mut bench = Bench::of(&settings());
-    bench.held_up = writes_a_node;
-    bench.begin(&[gate()], &[node("n-0")]);
-    bench.wait(1000);
-    bench.answers();
-    bench.wait(250);
-    assert_eq!(bench.asked(), ["node n-0", "status of r"]);
 }
 
 #[test]
@@ -236,24 +120,6 @@ fn conditions_are_published_one_at_a_time_while_nodes_are_written() {
 }
 
 #[test]
-fn all_writes_wait_as_long_as_the_api_server_says() {
-    let mut bench = Bench::of(&settings());
-    bench.held_up = writes_a_node;
-    bench.begin(&[gate()], &nodes::<3>());
-    bench.refusal = busy;
-    bench.wait(10);
-    bench.answers();
-    bench.held_up = |_| false;
-    bench.refusal = |_| None;
-    let limit = bench.gauge(&WRITE_LIMIT, &[]);
-    assert_eq!(limit, Some(32), "halved once for all three");
-    bench.wait(4900);
-    assert_eq!(bench.asked(), [""; 0]);
-    bench.wait(200);
-    assert_eq!(held(&bench, 3), 3);
-}
-
-#[test]
 fn the_finalizer_and_the_status_of_a_rule_wait_for_a_common_pause_too() {
     let mut bench = Bench::new(&[], &[node("n-0")]);
     bench.refusal = busy;
@@ -268,52 +134,6 @@ fn the_finalizer_and_the_status_of_a_rule_wait_for_a_common_pause_too() {
     asked.sort();
     asked.dedup();
     assert_eq!(asked, ["node n-0", "rule s", "status of r", "status of s"]);
-}
-
-#[test]
-fn events_that_are_refused_hold_up_no_node() {
-    let mut bench = Bench::refusing(&[gate()], &nodes::<1>(), |request| match request {
-        Request::PostEvent { .. } => Some(RequestError::Throttled {
-            message: "busy".into(),
-            retry_after: Some(Duration::from_secs(60)),
-        }),
-        _ => None,
-    });
-    bench.wait(3000);
-    assert!(bench.refused > 0);
-    bench.sees(&node("n-1"));
-    assert_eq!(held(&bench, 2), 2);
-    assert_eq!(bench.gauge(&WRITE_LIMIT, &[]), Some(64));
-}
-
-#[test]
-fn few_rules_are_written_at_a_time() {
-    let names: Vec<String> = (0..40).map(|index| format!("r-{index}")).collect();
-    let rules: Vec<_> = names
-        .iter()
-        .map(|name| gate_of(name).without_finalizer())
-        .collect();
-    let mut bench = Bench::of(&settings());
-    bench.held_up = |request| {
-        matches!(
-            request,
-            Request::PatchRule(..) | Request::PatchRuleStatus(..)
-        )
-    };
-    bench.begin(&rules, &[]);
-    assert_eq!(bench.pending.len(), 16);
-    bench.wait(3000);
-    assert_eq!(bench.pending.len(), 16);
-    while !bench.pending.is_empty() {
-        bench.answers();
-        assert!(bench.pending.len() <= 16);
-        bench.wait(300);
-    }
-    for name in &names {
-        let rule = bench.rule(name);
-        assert!(rule["metadata"]["finalizers"][0].is_string(), "{name}");
-        assert!(rule["status"].is_object(), "{name}");
-    }
 }
 
 #[test]
@@ -394,48 +214,4 @@ fn no_more_is_written_a_second_than_is_configured() {
     assert_eq!(held(&bench, 9), 7);
     bench.wait(20_000);
     assert_eq!(held(&bench, 9), 9);
-}
-
-#[test]
-fn in_an_outage_events_wait_for_its_end() {
-    let mut bench = Bench::refusing(&[gate()], &nodes::<2>(), |request| match request {
-        Request::PatchNode(name, _) if **name == *"n-1" => {
-            Some(RequestError::Unreachable("nothing listens".into()))
-        }
-        _ => None,
-    });
-    assert_eq!(held(&bench, 2), 1);
-    bench.counted();
-    assert_eq!(bench.told(), [""; 0]);
-    bench.refusal = |_| None;
-    bench.wait(3000);
-    assert_eq!(held(&bench, 2), 2);
-    assert_eq!(bench.told().len(), 2);
-    assert!(!bench.counted().contains(&"EventDropped".to_owned()));
-}
-
-#[test]
-fn an_outage_is_over_for_events_when_anything_is_heard_of_the_api_server() {
-    const WATCH: Watch = Watch::Pods(ComponentGroup::Class(0));
-    let begins = |bench: &Bench| Input::Seen(Seen::Init(WATCH, bench.now.monotonic));
-    let shows = |_: &Bench| Input::Seen(Seen::Progress(WATCH, 0));
-    for (name, heard, told) in [
-        ("a list is to begin", begins as fn(&Bench) -> Input, 0),
-        ("a watch shows something", shows, 1),
-        ("the lease is renewed", |_| Input::Leads, 1),
-    ] {
-        let mut bench = Bench::refusing(&[gate()], &nodes::<2>(), |request| match request {
-            Request::PatchNode(name, _) if **name == *"n-1" => {
-                Some(RequestError::Unreachable("nothing listens".into()))
-            }
-            _ => None,
-        });
-        // Nothing else is heard from the API server, and the next probe is not answered.
-        bench.held_up = writes_a_node;
-        bench.silent = bench.watches.clone();
-        let heard = heard(&bench);
-        bench.take(vec![heard]);
-        bench.wait(1100);
-        assert_eq!(bench.told().len(), told, "{name}");
-    }
 }
