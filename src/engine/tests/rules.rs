@@ -30,19 +30,6 @@ fn numbers(status: &Value) -> Value {
 }
 
 #[test]
-fn a_rule_is_gone_once_its_nodes_are_clean() {
-    let mut bench = Bench::new(&[gate().without_finalizer()], &[node("n")]);
-    bench.wait(3000);
-    assert_eq!(bench.asked(), ["rule r", "node n", "status of r"]);
-    bench.sees_rule(&gate().deleting());
-    assert_eq!(bench.asked(), ["node n", "rule r"]);
-    assert_eq!(bench.taints("n"), [""; 0]);
-    assert_eq!(bench.rule("r")["metadata"]["finalizers"], Value::Null);
-    bench.wait(3000);
-    assert_eq!(bench.asked(), [""; 0]);
-}
-
-#[test]
 fn a_deleted_rule_does_not_wait_until_nothing_else_is_done_on_any_node() {
     let other = rule("other").waits_for("Disk").selects("a", "b");
     let other = other.taint("readiness.k8s.io/other", "NoSchedule");
@@ -69,27 +56,6 @@ fn a_deleted_rule_does_not_wait_until_nothing_else_is_done_on_any_node() {
 }
 
 #[test]
-fn a_rule_that_only_ever_ran_dry_has_no_finalizer_and_keeps_the_one_it_got_when_it_was_in_force() {
-    let dry = || gate().dry_run();
-    let mut bench = Bench::new(&[dry().without_finalizer()], &[node("n")]);
-    bench.wait(3000);
-    assert_eq!(bench.asked(), ["status of r"]);
-    assert_eq!(bench.status("r")["dryRunResults"]["taintsToAdd"], json!(1));
-    bench.sees(&node("n").condition("Net", "True"));
-    bench.wait(3000);
-    assert_eq!(bench.status("r")["dryRunResults"]["taintsToAdd"], json!(0));
-    bench.asked();
-    bench.sees_rule(&gate().without_finalizer());
-    bench.wait(3000);
-    assert_eq!(bench.asked(), ["rule r", "status of r"]);
-    bench.sees_rule(&dry());
-    bench.wait(3000);
-    assert_eq!(bench.asked(), ["status of r"]);
-    bench.sees_rule(&dry().deleting());
-    assert_eq!(bench.asked(), ["rule r"]);
-}
-
-#[test]
 fn a_rule_that_cannot_be_written_says_so_once() {
     let mut bench = Bench::refusing(&[gate().without_finalizer()], &[node("n")], |request| {
         let is_rule = matches!(request, Request::PatchRule(..));
@@ -109,25 +75,6 @@ fn a_rule_that_cannot_be_written_says_so_once() {
             "StatusUpdateError r: forbidden"
         ]
     );
-}
-
-#[test]
-fn a_status_is_written_a_moment_after_a_change_and_at_most_once_a_second() {
-    let nodes = [node("n"), node("m").condition("Net", "True")];
-    let mut bench = Bench::new(&[gate()], &nodes);
-    bench.wait(150);
-    assert_eq!(bench.status("r"), &Value::Null);
-    bench.wait(100);
-    assert_eq!(numbers(bench.status("r")), json!([2, 1, 1, 0]));
-    assert_eq!(bench.status("r")["observedGeneration"], json!(1));
-    bench.sees(&node("late"));
-    bench.wait(900);
-    assert_eq!(numbers(bench.status("r")), json!([2, 1, 1, 0]));
-    bench.wait(100);
-    assert_eq!(numbers(bench.status("r")), json!([3, 2, 1, 0]));
-    bench.asked();
-    bench.wait(20_000);
-    assert_eq!(bench.asked(), [""; 0], "nothing has changed");
 }
 
 #[test]
@@ -168,54 +115,6 @@ fn an_overwritten_status_is_written_again_at_a_limited_rate() {
     assert_eq!(bench.status("r")["nodegate"]["heldNodes"], json!(7));
     bench.wait(2000);
     assert_eq!(bench.status("r")["nodegate"]["heldNodes"], json!(1));
-}
-
-/// The parts of a rule's status that are not counts.
-fn said(bench: &Bench, rule: &str) -> Vec<String> {
-    let conditions = bench.status(rule)["conditions"].as_array();
-    let conditions = conditions.into_iter().flatten();
-    conditions
-        .map(|it| {
-            let text = |field: &str| it[field].as_str().unwrap().to_owned();
-            format!("{} {}: {}", text("type"), text("status"), text("message"))
-        })
-        .collect()
-}
-
-#[test]
-fn a_status_says_what_stands_against_the_rule() {
-    const VALID: &str = "Accepted True: the rule is in force";
-    const ALONE: &str = "Conflicted False: no other rule governs the same taint";
-    let careful = gate().nodegate("disruption: {}");
-    let nodes = ["n", "m"].map(node);
-    let mut bench = Bench::new(&[careful, rule("s").waits_for("Net")], &nodes);
-    bench.wait(3000);
-    assert_eq!(
-        said(&bench, "r"),
-        [
-            VALID,
-            ALONE,
-            "DisruptionLimited True: 2 nodes held back by the disruption limit: all zones FullDisruption (2 of 2 nodes \
-             unmet), nothing more is gated until one recovers"
-        ]
-    );
-    assert_eq!(
-        said(&bench, "s"),
-        ["Accepted", "Conflicted"].map(|kind| format!(
-            "{kind} True: an earlier rule governs taint readiness.k8s.io/gate:NoSchedule on 2 of 2 selected nodes: 'r'"
-        ))
-    );
-    bench.sees(&node("well").condition("Net", "True"));
-    bench.wait(3000);
-    let limited = said(&bench, "r").pop().unwrap();
-    assert_eq!(
-        limited,
-        "DisruptionLimited True: 2 nodes held back by the disruption limit: (no zone) Normal (2 of 3 nodes unmet), at most \
-         0.1 nodes a second are gated there"
-    );
-    bench.wait(30_000);
-    let limited = said(&bench, "r").pop().unwrap();
-    assert!(limited.starts_with("DisruptionLimited False"), "{limited}");
 }
 
 #[test]
@@ -301,30 +200,6 @@ fn gauges_show_how_the_rules_do() {
 }
 
 #[test]
-fn rules_that_decide_about_no_node_count_the_nodes_that_have_their_taint() {
-    let nodes = [node("n").taint(GATE, "NoSchedule"), node("m")];
-    let changed = |name: &str, fields: &str| rule(name).waits_for("Net").spec(fields);
-    let rules = [
-        changed(
-            "unusable",
-            "{enforcementMode: bootstrap-only, conditionPolicy: anyOf}",
-        ),
-        changed("of-nobody", "nodeSelector: {matchLabels: {zone: 'a b'}}"),
-        changed("dry", "dryRun: true").deleting(),
-    ];
-    let mut bench = Bench::new(&rules, &nodes);
-    bench.wait(5000);
-    for (rule, expected) in [
-        ("dry", [None, None]),
-        ("of-nobody", [None, None]),
-        ("unusable", [Some(1), Some(1)]),
-    ] {
-        assert_eq!(bench.held_and_released(rule), expected, "{rule}");
-    }
-    assert_eq!(bench.gauge(&RULES, &[]), Some(3));
-}
-
-#[test]
 fn a_rule_in_deletion_counts_the_nodes_that_it_has_released() {
     let refuses = |request: &Request| {
         let is_node = matches!(request, Request::PatchNode(..));
@@ -344,52 +219,6 @@ fn gate_of(name: &str) -> RuleBuilder {
     rule(name)
         .waits_for("Net")
         .taint("readiness.k8s.io/dry", "NoSchedule")
-}
-
-#[test]
-fn a_suspended_rules_counts_stay_as_they_were_until_it_goes_on() {
-    let gate = || rule("r").waits_for("Net");
-    let mut bench = Bench::new(&[gate()], &[node("a"), node("b").condition("Net", "True")]);
-    bench.wait(3000);
-    let counts = |bench: &Bench| {
-        let status = bench.status("r");
-        ["matchedNodes", "heldNodes", "releasedNodes"]
-            .map(|field| status["nodegate"][field].clone())
-    };
-    let condition = |bench: &Bench, kind: &str| {
-        let conditions = bench.status("r")["conditions"].as_array().unwrap();
-        let condition = conditions.iter().find(|it| it["type"] == kind);
-        condition.map(|it| it["status"].as_str().unwrap().to_owned())
-    };
-    assert_eq!(counts(&bench), [2, 1, 1]);
-    assert_eq!(condition(&bench, "Suspended"), None);
-    let mut suspended = gate().suspended();
-    suspended.json()["metadata"]["generation"] = json!(2);
-    bench.sees_rule(&suspended);
-    bench.wait(3000);
-    assert_eq!(bench.status("r")["observedGeneration"], json!(2));
-    assert_eq!(condition(&bench, "Suspended").as_deref(), Some("True"));
-    assert_eq!(condition(&bench, "Accepted").as_deref(), Some("True"));
-    assert_eq!(condition(&bench, "Conflicted").as_deref(), Some("False"));
-    bench.asked();
-    bench.change("a", |node| {
-        node["status"]["conditions"] = json!([{ "type": "Net", "status": "True" }]);
-    });
-    bench.change("b", |node| node["status"]["conditions"] = json!([]));
-    bench.sees(&node("c"));
-    bench.wait(20_000);
-    assert_eq!(counts(&bench), [2, 1, 1]);
-    assert_eq!(bench.asked(), [""; 0], "nothing is written");
-    assert_eq!((bench.taints("a"), bench.taints("c")), (vec![GATE], vec![]));
-    bench.sees_rule(&gate());
-    bench.wait(10_000);
-    assert_eq!(counts(&bench), [3, 2, 1]);
-    assert_eq!(condition(&bench, "Suspended"), None);
-    assert_eq!(bench.taints("a"), [""; 0]);
-    assert_eq!(
-        (bench.taints("b"), bench.taints("c")),
-        (vec![GATE], vec![GATE])
-    );
 }
 
 #[test]
@@ -441,58 +270,4 @@ fn condition(bench: &Bench, rule: &str, kind: &str) -> Option<[String; 2]> {
     let condition = conditions.iter().find(|it| it["type"] == kind)?;
     let text = |field: &str| condition[field].as_str().unwrap_or_default().to_owned();
     Some([text("status"), text("reason")])
-}
-
-#[test]
-fn a_rule_whose_fields_another_definition_dropped_is_frozen_and_says_so() {
-    let as_written = || gate().nodegate("taintPolicy: remove-only");
-    let managed = |mut rule: RuleBuilder| {
-        let fields = json!({ "f:spec": { "f:nodegate": { ".": {}, "f:taintPolicy": {} } } });
-        rule.json()["metadata"]["managedFields"] = json!([{ "fieldsV1": fields }]);
-        rule
-    };
-    let accepted = |bench: &Bench| {
-        let conditions = bench.status("r")["conditions"].as_array().unwrap();
-        let mut conditions = conditions.iter().filter(|it| it["type"] == "Accepted");
-        conditions.next().unwrap()["reason"]
-            .as_str()
-            .unwrap()
-            .to_owned()
-    };
-    let mut bench = Bench::new(&[managed(as_written())], &[node("a")]);
-    bench.wait(3000);
-    assert_eq!((bench.taints("a"), &*accepted(&bench)), (vec![], "Valid"));
-    bench.told();
-
-    bench.sees_rule(&managed(gate()));
-    bench.sees(&node("b"));
-    bench.wait(3000);
-    assert_eq!((bench.taints("a"), bench.taints("b")), (vec![], vec![]));
-    assert_eq!(accepted(&bench), "FieldsPruned");
-    let told = bench.told();
-    assert!(
-        told.len() == 1 && told[0].starts_with("FieldsPruned r: "),
-        "{told:?}"
-    );
-
-    bench.sees_rule(&managed(as_written()));
-    bench.wait(3000);
-    assert_eq!((bench.taints("a"), &*accepted(&bench)), (vec![], "Valid"));
-    // Whoever takes the key away takes it from the managed fields, too.
-    bench.sees_rule(&gate());
-    bench.wait(3000);
-    assert_eq!(bench.taints("a"), [GATE]);
-}
-
-#[test]
-fn a_rule_that_was_made_a_dry_run_holds_its_nodes_until_it_is_deleted() {
-    let mut bench = Bench::new(&[gate()], &[node("n")]);
-    bench.wait(1000);
-    bench.sees_rule(&gate().dry_run());
-    bench.wait(3000);
-    assert_eq!(bench.taints("n"), [GATE]);
-    assert_eq!(bench.status("r")["nodegate"]["heldNodes"], 1);
-    bench.sees_rule(&gate().dry_run().deleting());
-    bench.wait(3000);
-    assert_eq!(bench.taints("n"), [""; 0]);
 }
