@@ -88,27 +88,6 @@ fn an_instance_that_stops_begins_nothing_and_tells_what_has_been_done() {
 }
 
 #[test]
-fn an_instance_that_stops_does_not_retry_refused_writes() {
-    let mut bench = Bench::refusing(&[gate()], &[node("n")], |request| {
-        let forbidden = crate::engine::RequestError::Failed("forbidden".into());
-        matches!(request, Request::PatchNode(..)).then_some(forbidden)
-    });
-    bench.wait(3000);
-    bench.take(vec![Input::Stop]);
-    let refused = bench.refused;
-    bench.wait(60_000);
-    assert_eq!(bench.refused, refused);
-    assert!(bench.engine.is_idle());
-}
-
-#[test]
-fn the_clock_is_read_every_second_whatever_else_there_is() {
-    let bench = Bench::new(&[gate()], &[]);
-    let wake = bench.engine.next_wake().unwrap();
-    assert!(wake <= bench.now.monotonic + Duration::from_secs(1));
-}
-
-#[test]
 fn what_was_seen_before_an_instance_led_or_the_process_stood_still_gates_no_node() {
     for (name, seconds, rests, gates) in [
         ("for a moment", 2, false, true),

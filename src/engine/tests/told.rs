@@ -142,18 +142,6 @@ fn nodes_with_a_taint_that_no_rule_removes_are_counted() {
 }
 
 #[test]
-fn a_hold_that_ends_within_a_second_is_not_reported() {
-    let mut bench = waiting();
-    bench.wait(900);
-    bench.shows(
-        Watch::Pods(ComponentGroup::Class(0)),
-        agents_pod().ready().json().clone(),
-    );
-    bench.wait(5000);
-    assert_eq!(reasons(&mut bench), ["TaintAdded", "TaintRemoved"]);
-}
-
-#[test]
 fn gardeners_taint_gets_no_event_about_its_adoption() {
     for (name, rule, key, told) in [
         ("ours", components(), GATE, &["TaintAdopted"][..]),
@@ -179,27 +167,6 @@ fn gardeners_taint_gets_no_event_about_its_adoption() {
         bench.wait(900);
         assert_eq!(reasons(&mut bench), told, "{name}");
     }
-}
-
-#[test]
-fn a_taint_that_a_rule_takes_on_is_told_of_again_where_it_had_been_let_go() {
-    let mut bench = Bench::new(
-        &[gate().without_finalizer()],
-        &[node("n").taint(GATE, "NoSchedule")],
-    );
-    bench.wait(2000);
-    assert_eq!(reasons(&mut bench), ["TaintAdopted"]);
-    bench.change("n", |node| {
-        node["status"]["conditions"] = json!([{"type": "Net", "status": "True"}]);
-    });
-    bench.wait(2000);
-    assert_eq!(reasons(&mut bench), ["TaintRemoved"]);
-    bench.change("n", |node| {
-        node["status"]["conditions"] = json!([{"type": "Net", "status": "False"}]);
-        node["spec"]["taints"] = json!([{"key": GATE, "effect": "NoSchedule"}]);
-    });
-    bench.wait(2000);
-    assert_eq!(reasons(&mut bench), ["TaintAdopted"]);
 }
 
 fn show(bench: &mut Bench, object: Object) {
