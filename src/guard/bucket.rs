@@ -85,66 +85,6 @@ mod tests {
     use crate::testing::moment;
 
     #[test]
-    fn it_starts_full_and_fills_by_time_passed() {
-        let mut bucket = TokenBucket::full(1);
-        bucket.settle(moment(0), 0.1);
-        assert!(bucket.has_token());
-        bucket.take();
-        assert!(!bucket.has_token());
-        bucket.settle(moment(9), 0.1);
-        assert!(!bucket.has_token());
-        bucket.settle(moment(1000), 0.1);
-        assert!(bucket.has_token());
-        bucket.take();
-        assert!(!bucket.has_token(), "no more than one is saved up");
-        bucket.give_back();
-        bucket.give_back();
-        bucket.take();
-        assert!(!bucket.has_token(), "nor given back");
-    }
-
-    #[test]
-    fn a_change_of_rate_keeps_what_is_there() {
-        let mut bucket = TokenBucket::full(1);
-        bucket.settle(moment(0), 0.1);
-        bucket.take();
-        bucket.settle(moment(5), 0.01);
-        bucket.settle(moment(15), 0.1);
-        bucket.settle(moment(18), 0.1);
-        assert!(!bucket.has_token());
-        bucket.settle(moment(19), 0.1);
-        assert!(bucket.has_token());
-    }
-
-    #[test]
-    fn what_is_taken_in_advance_is_missing_later() {
-        let mut bucket = TokenBucket::full(2);
-        bucket.settle(moment(0), 1.0);
-        for _ in 0..4 {
-            bucket.take();
-        }
-        bucket.settle(moment(2), 1.0);
-        assert!(!bucket.has_token());
-        bucket.settle(moment(3), 1.0);
-        assert!(bucket.has_token());
-    }
-
-    #[test]
-    fn the_next_token_is_there_when_it_was_said_to_be() {
-        for rate in [0.001, 0.1, 0.3, 7.0, 1234.5] {
-            let mut bucket = TokenBucket::full(1);
-            let mut now = moment(0);
-            bucket.settle(now, rate);
-            for _ in 0..1000 {
-                assert!(bucket.has_token(), "{rate} at {now:?}");
-                bucket.take();
-                now = bucket.next_token(now, rate).unwrap();
-                bucket.settle(now, rate);
-            }
-        }
-    }
-
-    #[test]
     fn a_token_that_hardly_ever_comes_is_asked_about_once_a_day() {
         let mut bucket = TokenBucket::full(1);
         let now = moment(0);

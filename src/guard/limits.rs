@@ -179,11 +179,6 @@ mod tests {
     }
 
     #[test]
-    fn without_flags_the_limits_are_those_of_kubernetes() {
-        assert_eq!(parse(&[]).unwrap(), Limits::default());
-    }
-
-    #[test]
     fn each_flag_sets_its_limit() {
         let limits = parse(&[
             "--node-eviction-rate=2",
@@ -235,15 +230,6 @@ mod tests {
             max_first_gated: Some(NodeShare::Nodes(5)),
         };
         assert_eq!(Limits::of(&Disruption::default(), defaults), defaults);
-        let one = Disruption {
-            secondary_eviction_rate: Some(0.0),
-            ..Disruption::default()
-        };
-        let expected = Limits {
-            secondary_eviction_rate: 0.0,
-            ..defaults
-        };
-        assert_eq!(Limits::of(&one, defaults), expected);
         let all = Disruption {
             eviction_rate: Some(0.1),
             secondary_eviction_rate: Some(0.01),

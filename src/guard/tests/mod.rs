@@ -1,6 +1,5 @@
-//! Tests of the guard: named cases, sequences, and laws over random ones.
+//! Tests of the guard: sequences, and laws over random ones.
 
-mod cases;
 mod laws;
 mod sequences;
 mod wording;
