@@ -94,28 +94,6 @@ mod tests {
     use super::*;
     use crate::testing::{Builder, at, node};
 
-    const TTL: Duration = Duration::from_secs(900);
-
-    #[test]
-    fn time_runs_from_when_the_node_joined_if_it_was_watched() {
-        let half = at(0).checked_add(Duration::from_millis(500)).unwrap();
-        #[rustfmt::skip]
-        let cases = [
-            ("seen at once", Some(at(0)), at(-100), at(2), at(900)),
-            ("seen late", Some(at(0)), at(-100), at(31), at(931)),
-            ("in the second of the start", Some(at(0)), half, at(2), at(900)),
-            ("joined before the start", Some(at(0)), at(1), at(5), at(905)),
-            ("an old node under a rule that was a dry run", Some(at(-86_400)), at(-90_000), at(0), at(900)),
-            ("nobody knows when it joined", None, at(-100), at(5), at(905)),
-        ];
-        for (name, joined, watching_since, now, expected) in cases {
-            let deadline = Deadline::first(joined, watching_since, now, TTL);
-            assert_eq!(deadline, Deadline::At(expected), "{name}");
-        }
-        let forever = Deadline::first(Some(at(0)), at(0), at(0), Duration::MAX);
-        assert_eq!(forever, Deadline::Never);
-    }
-
     #[test]
     fn what_is_written_is_read_again() {
         for (value, deadline) in [

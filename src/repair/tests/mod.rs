@@ -83,48 +83,15 @@ impl Cluster {
         Census::take(nodes, std::slice::from_ref(&self.rule), |_| false, now)
     }
 
-    /// What Karpenter's objects say about this node.
-    fn karpenter(&self, index: usize) -> Karpenter<'_> {
-        Karpenter {
-            claim: self.claims.find(&self.nodes[index]),
-            pool: None,
-        }
-    }
-
     /// The verdict on a node that is past its deadline at this time; `None` for another.
     fn verdict(&self, index: usize, now: Timestamp) -> Option<Verdict<'_>> {
-        let deadline = Deadline::recorded(&self.nodes[index], &self.rule.uid)?;
-        let is_past = deadline.has_passed(now);
-        is_past.then(|| self.judged(index, true, self.karpenter(index), now))
-    }
-
-    fn judged<'a>(
-        &'a self,
-        index: usize,
-        is_held: bool,
-        karpenter: Karpenter<'a>,
-        now: Timestamp,
-    ) -> Verdict<'a> {
-        let repair = self.rule.live().unwrap().ours.repair.as_ref().unwrap();
         let (node, census) = (&self.nodes[index], self.census(now));
-        let rule = (&*self.rule, repair);
-        judge(node, rule, is_held, karpenter, &census, ("Net", None), now)
-    }
-}
-
-#[test]
-fn a_node_whose_time_is_up_gets_what_the_rule_says() {
-    for (action, verdict) in [
-        ("None", Verdict::Report),
-        ("Release", Verdict::Release),
-        (
-            "DeleteNodeClaim",
-            Verdict::DeleteNodeClaim(&claim(claim_of("n"))),
-        ),
-    ] {
-        let cluster = Cluster::new(&repairing(action), &[overdue("n")]);
-        assert_eq!(cluster.verdict(0, at(899)), None, "{action}");
-        assert_eq!(cluster.verdict(0, at(900)), Some(verdict), "{action}");
+        let deadline = Deadline::recorded(node, &self.rule.uid)?;
+        let repair = self.rule.live().unwrap().ours.repair.as_ref().unwrap();
+        let (rule, claim) = ((&*self.rule, repair), self.claims.find(node));
+        let karpenter = Karpenter { claim, pool: None };
+        let is_past = deadline.has_passed(now);
+        is_past.then(|| judge(node, rule, true, karpenter, &census, ("Net", None), now))
     }
 }
 
@@ -175,72 +142,6 @@ fn a_node_that_may_work_or_is_on_its_way_is_spared() {
 }
 
 #[test]
-fn a_pool_forbids_the_repair_of_its_nodes() {
-    let pool = NodePool {
-        name: "a".into(),
-        do_not_repair: Some("nodegate.dev/do-not-repair"),
-        ..NodePool::default()
-    };
-    for action in ["None", "Release", "DeleteNodeClaim"] {
-        let cluster = Cluster::new(&repairing(action), &[overdue("n")]);
-        for claim in [Err(NoClaim::NotFound), cluster.karpenter(0).claim] {
-            let pool = Some(&pool);
-            let karpenter = Karpenter { claim, pool };
-            let Verdict::Spare(why) = cluster.judged(0, true, karpenter, at(9000)) else {
-                panic!("{action}: it is repaired");
-            };
-            assert_eq!(
-                why.to_string(),
-                "annotation nodegate.dev/do-not-repair on NodePool 'a' forbids it"
-            );
-        }
-    }
-}
-
-#[test]
-fn a_node_that_is_not_held_is_spared_however_late_it_is() {
-    for action in ["None", "Release", "DeleteNodeClaim"] {
-        let cluster = Cluster::new(&repairing(action), &[overdue("n")]);
-        let verdict = cluster.judged(0, false, cluster.karpenter(0), at(9000));
-        assert_eq!(verdict, Verdict::Spare(Spared::NotHeld), "{action}");
-    }
-}
-
-#[test]
-fn without_an_unambiguous_claim_nothing_is_deleted() {
-    let cluster = Cluster::new(&repairing("DeleteNodeClaim"), &[overdue("n")]);
-    for why in [
-        NoClaim::Disabled,
-        NoClaim::NotInstalled,
-        NoClaim::Unseen,
-        NoClaim::NotFound,
-        NoClaim::Several("a", "b"),
-        NoClaim::OtherInstance("a"),
-    ] {
-        let expected = match why {
-            NoClaim::Unseen => Verdict::Spare(Spared::ClaimUnseen),
-            why => Verdict::Impossible(why),
-        };
-        let karpenter = Karpenter::without(why);
-        assert_eq!(cluster.judged(0, true, karpenter, at(900)), expected);
-    }
-}
-
-#[test]
-fn a_node_is_released_without_karpenter_too() {
-    let cluster = Cluster::new(&repairing("Release"), &[overdue("n")]);
-    for (why, verdict) in [
-        (NoClaim::Disabled, Verdict::Release),
-        (NoClaim::NotInstalled, Verdict::Release),
-        // Its claim may forbid repair.
-        (NoClaim::Unseen, Verdict::Spare(Spared::ClaimUnseen)),
-    ] {
-        let karpenter = Karpenter::without(why);
-        assert_eq!(cluster.judged(0, true, karpenter, at(900)), verdict);
-    }
-}
-
-#[test]
 fn too_many_unhealthy_nodes_of_the_pool_hold_repair_back() {
     let healthy = |name: &str| node(name).label(POOL, "a").condition("Ready", "True");
     let young = |name: &str| {
@@ -282,64 +183,6 @@ fn too_many_unhealthy_nodes_of_the_pool_hold_repair_back() {
             let blocked = matches!(verdict, Some(Verdict::Blocked(_)));
             assert_eq!(blocked, is_blocked, "{name}, {action}: {verdict:?}");
         }
-    }
-}
-
-#[test]
-fn what_holds_repair_back_is_said_in_numbers() {
-    let nodes: Vec<_> = (0..10).map(|n| overdue(&format!("n{n}"))).collect();
-    let cluster = Cluster::new(&repairing("DeleteNodeClaim"), &nodes);
-    let Some(Verdict::Blocked(blocked)) = cluster.verdict(3, at(900)) else {
-        panic!("{:?}", cluster.verdict(3, at(900)));
-    };
-    assert_eq!(
-        blocked.to_string(),
-        "10 of 10 nodes of NodePool 'a' are past their readiness TTL or not Ready any more, and maxUnhealthy 20% allows 2"
-    );
-}
-
-#[test]
-fn without_a_pool_the_nodes_of_the_rule_are_counted() {
-    let bare = |name: &str| {
-        node(name)
-            .condition("Ready", "True")
-            .annotation(&Deadline::key("gate-uid"), &at(900).to_string())
-    };
-    let mut nodes: Vec<_> = (0..2).map(|n| bare(&format!("n{n}"))).collect();
-    // Nodes of other pools or rules do not raise the limit.
-    nodes.extend((0..20).map(|n| {
-        node(&format!("p{n}"))
-            .label(POOL, "a")
-            .condition("Ready", "True")
-    }));
-    let windows = |n| node(n).label("kubernetes.io/os", "windows");
-    nodes.extend(["w0", "w1", "w2", "w3"].map(windows));
-    let mut cluster = Cluster::new(&repairing("Release"), &nodes);
-    cluster.claims = NodeClaims::default();
-    let verdict = cluster.verdict(0, at(900));
-    let Some(Verdict::Blocked(blocked)) = verdict else {
-        panic!("{verdict:?}");
-    };
-    let Blocked::Unhealthy(group, count, _) = blocked else {
-        panic!("{blocked:?}");
-    };
-    assert_eq!(group.to_string(), "rule 'gate'");
-    let (unhealthy, total) = (2, 2);
-    assert_eq!(count, GroupHealth { unhealthy, total });
-}
-
-#[test]
-fn zero_pauses_repair() {
-    for limit in ["maxUnhealthy: 0", "maxUnhealthy: 0%"] {
-        let paused = rule("gate")
-            .bootstrap_only()
-            .waits_for("Net")
-            .nodegate(&format!(
-                "repair: {{readinessTTL: 15m, action: Release, {limit}}}"
-            ));
-        let cluster = Cluster::new(&paused, &[overdue("n")]);
-        let verdict = cluster.verdict(0, at(900));
-        assert!(matches!(verdict, Some(Verdict::Blocked(_))), "{verdict:?}");
     }
 }
 
