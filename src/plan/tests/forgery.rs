@@ -101,16 +101,6 @@ fn a_taint_that_nodegate_added_is_removed_though_nobody_knows_its_rule_any_more(
     );
 }
 
-#[test]
-fn a_gate_notes_in_the_taint_when_it_was_added() {
-    let world = world(&unmet()).rule(&gate("r"));
-    let taints = world.new_taints().unwrap();
-    assert_eq!(
-        taints[0].time_added.as_deref(),
-        Some("2026-01-01T01:00:00Z")
-    );
-}
-
 /// A rule that existed a moment ago, and the node that it changed.
 fn any_world() -> impl Strategy<Value = (World, NodeBuilder, Vec<RuleBuilder>)> {
     let state = select(vec!["live", "dry", "remove-only", "unusable", "elsewhere"]);

@@ -1,8 +1,7 @@
 //! What another controller's invalid rules leave on nodes. Upstream's CRD accepts such rules.
 
 use super::{NETWORK, assert_writes, gate, gated, gated_by, met, unmet};
-use crate::api::TaintEffect;
-use crate::testing::{Builder, GATE, RuleBuilder, World, at, rule, world};
+use crate::testing::{Builder, RuleBuilder, at, rule};
 
 /// Invalid rules that upstream's CRD accepts, each with the gate's taint.
 fn unusable() -> [(&'static str, RuleBuilder); 4] {
@@ -80,22 +79,5 @@ fn a_deleted_rule_that_could_not_be_used_takes_its_taint_along() {
         &gated_by(unmet(), "r"),
         &[unreadable],
         &["-gate:NoSchedule", "-taint-added-by-r-uid"],
-    );
-}
-
-#[test]
-fn the_rule_stays_until_its_taint_is_gone() {
-    let (_, rule) = &unusable()[0];
-    let world = world(&gated(unmet())).rule(&rule.clone().deleting());
-    let writes = |world: &World| world.plan().writes_for(&world.rules()[0]).count();
-    assert_eq!(writes(&world), 1);
-    assert_eq!(world.write().changes[0].why, "the rule is being deleted");
-    assert_eq!(writes(&world.carried_out()), 0);
-    assert_eq!(
-        world
-            .carried_out()
-            .node
-            .taint(GATE, TaintEffect::NoSchedule),
-        None
     );
 }

@@ -17,7 +17,6 @@ mod publishing;
 mod revisions;
 mod several;
 mod stale;
-mod suspended;
 mod taint_plans;
 mod time;
 mod to_be_seen;

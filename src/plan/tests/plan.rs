@@ -1,78 +1,7 @@
 //! The decision table, as it takes effect on a node.
 
-use super::{NETWORK, assert_writes, gate, gated, gated_by, met, unmet};
-use crate::plan::{Decision, Standing};
-use crate::testing::{
-    Builder, GATE, NodeBuilder, World, at, csi_node, daemon_set, pod, rule, world,
-};
-
-#[test]
-fn a_continuous_rule_gates_and_releases_a_node() {
-    #[rustfmt::skip]
-    let cases = [
-        ("unmet, absent: gate", unmet(), gate("r"), &["+gate:NoSchedule", "+taint-added-by-r-uid"][..]),
-        ("unmet, present, owned: hold", gated_by(unmet(), "r"), gate("r"), &[]),
-        ("unmet, present, not owned: adopt", gated(unmet()), gate("r"), &["+taint-added-by-r-uid"]),
-        ("met, present, owned: release", gated_by(met(), "r"), gate("r"), &["-gate:NoSchedule", "-taint-added-by-r-uid"]),
-        ("met, present, not owned: release", gated(met()), gate("r"), &["-gate:NoSchedule"]),
-        ("met, absent: nothing", met(), gate("r"), &[]),
-        ("met, absent, annotation left: drop it", met().owned_by("r", GATE, "NoSchedule"), gate("r"), &["-taint-added-by-r-uid"]),
-        ("unmet, taken away by hand: gate again", unmet().owned_by("r", GATE, "NoSchedule"), gate("r"), &["+gate:NoSchedule"]),
-        ("unmet, completed before: gate", unmet().completed("r-uid"), gate("r"), &["+gate:NoSchedule", "+taint-added-by-r-uid"]),
-    ];
-    for (name, node, rule, expected) in cases {
-        assert_writes(name, &node, &[rule], expected);
-    }
-}
-
-#[test]
-fn a_bootstrap_only_rule_gates_a_node_once() {
-    #[rustfmt::skip]
-    let cases = [
-        ("unmet, absent: gate", unmet(), gate("r").bootstrap_only(), &["+gate:NoSchedule", "+taint-added-by-r-uid"][..]),
-        (
-            "met, present: release and complete",
-            gated_by(met(), "r"),
-            gate("r").bootstrap_only(),
-            &[
-                "-gate:NoSchedule",
-                "-taint-added-by-r-uid",
-                "+bootstrap-completed-r-uid",
-            ],
-        ),
-        ("met, absent: complete", met(), gate("r").bootstrap_only(), &["+bootstrap-completed-r-uid"]),
-        ("met, absent, completed: nothing", met().completed("r-uid"), gate("r").bootstrap_only(), &[]),
-        ("unmet, completed: never gate again", unmet().completed("r-uid"), gate("r").bootstrap_only(), &[]),
-        ("unmet, completed under the name: never gate again", unmet().completed("r"), gate("r").bootstrap_only(), &[]),
-        (
-            "unmet, completed by another rule of the name: gate",
-            unmet().completed("older-uid"),
-            gate("r").bootstrap_only(),
-            &["+gate:NoSchedule", "+taint-added-by-r-uid"],
-        ),
-        (
-            "unmet, completed, but the taint is there: hold",
-            gated(unmet()).completed("r-uid"),
-            gate("r").bootstrap_only(),
-            &["+taint-added-by-r-uid"],
-        ),
-        (
-            "met, completed, but the taint is there: release",
-            gated(met()).completed("r-uid"),
-            gate("r").bootstrap_only(),
-            &["-gate:NoSchedule"],
-        ),
-        (
-            "met, completed under the name, but the taint is there: release",
-            gated(met()).completed("r"),
-            gate("r").bootstrap_only(),
-            &["-gate:NoSchedule"],
-        ),
-    ];
-    for (name, node, rule, expected) in cases {
-        assert_writes(name, &node, &[rule], expected);
-    }
-}
+use super::{NETWORK, assert_writes, gate, gated, met, unmet};
+use crate::testing::{GATE, NodeBuilder, World, csi_node, daemon_set, pod, rule, world};
 
 #[test]
 fn a_remove_only_rule_never_gates_a_node() {
@@ -95,26 +24,6 @@ fn a_remove_only_rule_never_gates_a_node() {
 }
 
 #[test]
-fn a_node_is_left_alone_by_a_rule_that_has_no_say() {
-    #[rustfmt::skip]
-    let cases = [
-        ("not selected", gated(met()), gate("r").selects("pool", "other")),
-        ("no finalizer yet", unmet(), gate("r").without_finalizer()),
-        ("rejected", unmet(), rule("r")),
-        ("dry run, unmet, absent", unmet(), gate("r").dry_run()),
-        ("dry run, met, present", gated(met()), gate("r").dry_run()),
-        ("dry run, met, present, owned", gated_by(met(), "r"), gate("r").dry_run()),
-        ("dry run, bootstrap, met", met(), gate("r").bootstrap_only().dry_run()),
-        ("the node is being deleted, unmet", unmet().deleting(), gate("r")),
-        ("the node is being deleted, met", gated_by(met(), "r").deleting(), gate("r")),
-        ("the node and the rule are being deleted", gated_by(met(), "r").deleting(), gate("r").deleting()),
-    ];
-    for (name, node, rule) in cases {
-        assert_writes(name, &node, &[rule], &[]);
-    }
-}
-
-#[test]
 fn a_nodes_size_counts_what_there_may_be_many_of() {
     let of = |world: &World| world.state().size(world.cluster());
     let bare = world(&unmet());
@@ -132,49 +41,6 @@ fn a_nodes_size_counts_what_there_may_be_many_of() {
     ];
     for (name, more, count) in cases {
         assert_eq!(of(&more), of(&bare) + count, "{name}");
-    }
-}
-
-#[test]
-fn annotations_say_what_upstream_and_a_later_run_can_read() {
-    let released = world(&gated_by(met(), "r")).rule(&gate("r").bootstrap_only());
-    let completed = "readiness.k8s.io/bootstrap-completed-r-uid";
-    assert_eq!(
-        released.write().annotations[completed].as_deref(),
-        Some(r#"{"rule-name":"r"}"#)
-    );
-    let added = world(&unmet()).rule(&gate("r"));
-    assert_eq!(
-        added.write().annotations["nodegate.dev/taint-added-by-r-uid"].as_deref(),
-        Some(
-            r#"{"rule-name":"r","taint-key":"readiness.k8s.io/gate","taint-effect":"NoSchedule"}"#
-        )
-    );
-    let joining = world(&unmet()).rule(&gate("r")).joined(at(0));
-    assert_eq!(
-        joining.write().annotations["nodegate.dev/taint-added-by-r-uid"].as_deref(),
-        Some(
-            r#"{"rule-name":"r","taint-key":"readiness.k8s.io/gate","taint-effect":"NoSchedule","joining":true}"#
-        )
-    );
-}
-
-#[test]
-fn a_dry_run_counts_what_it_would_do() {
-    for (name, node, expected) in [
-        ("unmet, absent", unmet(), Decision::Gate),
-        ("unmet, present", gated(unmet()), Decision::Hold),
-        ("met, present", gated(met()), Decision::Release),
-        ("met, absent", met(), Decision::NotHeld),
-    ] {
-        let world = world(&node).rule(&gate("r").dry_run());
-        let plan = world.plan();
-        assert_eq!(
-            plan.outcomes[0].standing,
-            Standing::DryRun(expected),
-            "{name}"
-        );
-        assert!(!plan.writes_node(), "{name}");
     }
 }
 
