@@ -1,6 +1,6 @@
 //! Nodes under maintenance.
 
-use super::{NETWORK, gate, met, unmet, writes};
+use super::{gate, met, unmet, writes};
 use crate::testing::{Builder, NodeBuilder, World, at, world};
 
 const COMPLETED: &str = "readiness.k8s.io/bootstrap-completed-r-uid";
@@ -53,36 +53,4 @@ fn a_node_is_gated_again_once_its_maintenance_is_over() {
             assert_eq!(value, r#"{"rule-name":"r"}"#, "{kind} {status:?}");
         }
     }
-}
-
-#[test]
-fn a_maintenance_is_no_matter_to_a_rule_that_does_not_ask_for_it() {
-    let rule = gate("r").bootstrap_only();
-    for status in ["True", "False"] {
-        let node = completed(unmet(), KINDS[0], Some(status));
-        assert_eq!(writes(&world(&node).rule(&rule)), [""; 0], "{status}");
-    }
-}
-
-#[test]
-fn a_node_is_gated_for_synthesized_conditions_once_they_are_unmet_for_a_second() {
-    const DRIVER: &str = "csidriver.nodegate.dev/disk.example.com";
-    let waits = || gate("r").waits_for(DRIVER);
-    #[rustfmt::skip]
-    let cases = [
-        ("synthesized", waits(), met(), true),
-        ("reported, too", waits(), unmet().condition(NETWORK, "False"), false),
-        ("a shorter grace period", waits().nodegate("gracePeriod: 10ms"), met(), true),
-    ];
-    for (name, rule, node, waits) in cases {
-        let at_once = world(&node).rule(&rule).now(at(100));
-        let recheck = at_once.plan().recheck;
-        assert_eq!(writes(&at_once).is_empty(), waits, "{name}");
-        if waits {
-            let later = at_once.evaluated(at(100)).now(recheck.unwrap());
-            assert_eq!(writes(&later), GATED, "{name}");
-        }
-    }
-    let rule = waits().bootstrap_only();
-    assert_eq!(writes(&world(&met()).rule(&rule)), GATED, "bootstrap-only");
 }

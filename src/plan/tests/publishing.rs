@@ -1,7 +1,6 @@
 //! Synthesized conditions on the Node.
 
-use super::{NETWORK, gate, gated_by, met};
-use crate::api::ConditionStatus;
+use super::{NETWORK, gate, gated_by};
 use crate::plan::Urgency::{self, Detail, Status, Unsettled};
 use crate::testing::{Builder, NodeBuilder, RuleBuilder, World, at, daemon_set, node, rule, world};
 
@@ -191,43 +190,6 @@ fn conditions_are_published_where_a_rule_asks_for_them() {
     }
 }
 
-#[test]
-fn a_published_condition_says_why_and_since_when() {
-    let wording = published("False", "PodNotReady", "");
-    let world = lacking(&wording).rule(&rule("r").waits_for(READY));
-    let plan = world.plan();
-    let condition = &plan.conditions.set[0];
-    assert_eq!(condition.status, ConditionStatus::False);
-    assert_eq!(condition.reason, "DaemonSetPodMissing");
-    assert_eq!(
-        condition.message,
-        "DaemonSet kube-system/cni has no pod on this node"
-    );
-    assert_eq!(condition.transition, Some(at(5)));
-}
-
-#[test]
-fn conditions_that_the_node_reports_are_never_published() {
-    let world = world(&met()).rule(&gate("r").waits_for("node.gardener.cloud/Other"));
-    assert_eq!(publishes(&world), [""; 0]);
-}
-
-#[test]
-fn the_published_condition_is_the_same_whatever_rules_ask_of_it() {
-    const GPU: &str = "resource.nodegate.dev/nvidia.com/gpu";
-    let node = node("worker-1").allocatable("nvidia.com/gpu", "7");
-    for more in [
-        "",
-        ", nodegate: {minimum: 8}",
-        ", nodegate: {reasons: [Other]}",
-    ] {
-        let asks = format!("conditions: [{{type: {GPU}, requiredStatus: 'True'{more}}}]");
-        let world = world(&node).rule(&rule("r").spec(&asks));
-        assert_eq!(publishes(&world), [format!("+{GPU} True")], "{more}");
-        assert_eq!(world.plan().conditions.set[0].reason, "ResourceAllocatable");
-    }
-}
-
 const LATE: &str = "nodegate.dev/NotReadyInTime";
 
 /// A rule with a `repair` that takes this action.
@@ -289,18 +251,4 @@ fn a_late_node_is_called_so_for_as_long_as_the_rule_holds_it() {
     }
     let released = world(&true_).rule(&repairing("Release")).carried_out();
     assert_eq!(publishes(&released), published('-'));
-}
-
-#[test]
-fn the_condition_of_a_late_node_names_the_rule_and_what_it_lacks() {
-    let world = world(&called("True")).rule(&repairing("None"));
-    let plan = world.plan();
-    let condition = &plan.conditions.set[0];
-    assert_eq!(condition.reason, "ReadinessTTLPassed");
-    assert_eq!(
-        condition.message,
-        "Rule 'r' holds this node. The node should have been ready by 2026-01-01T00:15:00Z: NetworkReady is not reported (counts as \
-         Unknown, must be True)"
-    );
-    assert_eq!(condition.transition, Some(at(900)), "since it is late");
 }

@@ -2,11 +2,9 @@
 
 use super::writes;
 use crate::condition::Component;
-use crate::object::ObjectKey;
-use crate::rule::ownership::BootstrapRecord;
 use crate::testing::{
-    Builder, DaemonSetBuilder, GATE, NodeBuilder, PodBuilder, RuleBuilder, World, daemon_set, node,
-    pod, rule, world,
+    Builder, DaemonSetBuilder, NodeBuilder, PodBuilder, RuleBuilder, World, daemon_set, node, pod,
+    rule, world,
 };
 
 const COMPLETED: &str = "readiness.k8s.io/bootstrap-completed-r-uid";
@@ -105,33 +103,6 @@ fn a_pod_in_another_namespace_that_claims_the_same_owner_is_of_no_revision() {
 }
 
 #[test]
-fn what_is_recorded_is_the_revision_that_the_bootstrap_was_completed_with() {
-    let joins = on(&node("worker-1"), 1, &[of("old", "a", 1).ready()]);
-    let joined = joins.carried_out();
-    assert_eq!(joined.node.annotation(COMPLETED), Some(&*record("a")));
-    assert_eq!(writes(&joined), [""; 0]);
-    let held = |hash: &str| {
-        completed(hash)
-            .dated_taint(GATE, "NoSchedule")
-            .owned_by("r", GATE, "NoSchedule")
-    };
-    let updated = on(&held("a"), 2, &[of("new", "b", 2).ready()]);
-    assert_eq!(
-        writes(&updated),
-        [
-            "-gate:NoSchedule",
-            "-taint-added-by-r-uid",
-            "+bootstrap-completed-r-uid"
-        ]
-    );
-    let released = updated.carried_out();
-    assert_eq!(released.node.annotation(COMPLETED), Some(&*record("b")));
-    assert_eq!(writes(&released), [""; 0]);
-    let unmet = on(&held("a"), 2, &[of("new", "b", 2)]);
-    assert_eq!(writes(&unmet), [""; 0], "it is held until then");
-}
-
-#[test]
 fn a_record_without_a_revision_is_taken_for_the_one_that_it_is_found_with() {
     let bare = || node("worker-1").annotation(COMPLETED, r#"{"rule-name":"r"}"#);
     let unready = on(&bare(), 1, &[of("old", "a", 1)]);
@@ -154,24 +125,4 @@ fn a_record_without_a_revision_is_taken_for_the_one_that_it_is_found_with() {
         [""; 0],
         "without the DaemonSet nothing is known"
     );
-}
-
-#[test]
-fn a_revision_is_no_matter_to_a_rule_that_does_not_ask_for_it() {
-    let rule = regates().nodegate("regateOn: []");
-    for pods in [vec![of("new", "b", 2)], vec![of("new", "b", 2).ready()]] {
-        let world = world(&completed("a"))
-            .rule(&rule)
-            .naming("kube-system/driver")
-            .daemon_set(&driver(2));
-        assert_eq!(writes(&pods.iter().fold(world, World::pod)), [""; 0]);
-    }
-}
-
-#[test]
-fn the_outcome_names_the_daemon_set_whose_revision_has_gone() {
-    let world = on(&completed("a"), 2, &[of("new", "b", 2)]);
-    let daemon_set = &ObjectKey::new("kube-system", "driver");
-    let expected = BootstrapRecord::Revised { daemon_set };
-    assert_eq!(world.plan().outcomes[0].bootstrap, expected);
 }
