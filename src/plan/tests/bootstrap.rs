@@ -2,62 +2,7 @@
 
 use super::{gate, gated, gated_by, met, unmet, writes};
 use crate::plan::Standing;
-use crate::testing::{Builder, NodeBuilder, at, daemon_set, rule, world};
-
-/// Taints of nodes that the cloud provider, Cluster API or Karpenter has not finished to set up.
-const INTRODUCTIONS: [(&str, &str); 3] = [
-    ("node.cluster.x-k8s.io/uninitialized", "NoSchedule"),
-    (
-        "node.cloudprovider.kubernetes.io/uninitialized",
-        "NoSchedule",
-    ),
-    ("karpenter.sh/unregistered", "NoExecute"),
-];
-
-#[test]
-fn a_bootstrap_is_not_complete_before_the_node_has_all_its_labels() {
-    let rule = gate("r").bootstrap_only();
-    for (key, effect) in INTRODUCTIONS {
-        let introduced = |node: NodeBuilder| node.taint(key, effect);
-        #[rustfmt::skip]
-        let cases = [
-            ("met, present: release", gated_by(introduced(met()), "r"), &["-gate:NoSchedule", "-taint-added-by-r-uid"][..]),
-            ("met, absent: nothing", introduced(met()), &[]),
-            ("unmet again: gate again", introduced(unmet()), &["+gate:NoSchedule", "+taint-added-by-r-uid"]),
-            (
-                "given up: for good",
-                introduced(gated_by(unmet(), "r"))
-                    .annotation("nodegate.dev/ready-deadline-r-uid", &at(900).to_string()),
-                &[
-                    "-gate:NoSchedule",
-                    "-taint-added-by-r-uid",
-                    "+bootstrap-completed-r-uid",
-                ],
-            ),
-        ];
-        for (name, node, expected) in cases {
-            let rule = if name.starts_with("given up") {
-                rule.clone()
-                    .nodegate("repair: {readinessTTL: 15m, action: Release}")
-            } else {
-                rule.clone()
-            };
-            let world = world(&node).rule(&rule);
-            assert_eq!(writes(&world), expected, "{key}: {name}");
-        }
-        let removes = world(&gated(introduced(met()))).rule(&rule.clone().remove_only());
-        assert_eq!(
-            writes(&removes),
-            ["-gate:NoSchedule", "+bootstrap-completed-r-uid"],
-            "{key}: a rule that adds no taint has nothing to wait for"
-        );
-    }
-    assert_eq!(
-        writes(&world(&met()).rule(&rule)),
-        ["+bootstrap-completed-r-uid"],
-        "once they are gone"
-    );
-}
+use crate::testing::{Builder, at, daemon_set, rule, world};
 
 #[test]
 fn a_daemon_set_that_selects_by_a_late_label_is_waited_for() {
@@ -68,10 +13,8 @@ fn a_daemon_set_that_selects_by_a_late_label_is_waited_for() {
     let rule = rule("r")
         .waits_for("node.gardener.cloud/CriticalComponentsReady")
         .bootstrap_only();
-    let (key, effect) = INTRODUCTIONS[0];
-    let first = world(&gated(unmet()).taint(key, effect))
-        .daemon_set(&csi)
-        .rule(&rule);
+    let early = gated(unmet()).taint("node.cluster.x-k8s.io/uninitialized", "NoSchedule");
+    let first = world(&early).daemon_set(&csi).rule(&rule);
     assert_eq!(
         writes(&first),
         ["-gate:NoSchedule"],
