@@ -27,10 +27,6 @@ use crate::rule::{Rule, RuleSet};
 /// It accepts the `DaemonSet`s and pods that the watches and the cache let through: those with the label of a class, and only
 /// pods in a namespace of the class that are bound to the node.
 #[derive(Debug, Clone)]
-#[allow(
-    clippy::struct_excessive_bools,
-    reason = "each says something else, whatever becomes of the others"
-)]
 pub(crate) struct World {
     classes: Vec<CriticalComponentClass>,
     passing_taints: Vec<String>,
@@ -47,9 +43,6 @@ pub(crate) struct World {
     joined: Option<Timestamp>,
     is_known: bool,
     stale_watches: BTreeSet<Watch>,
-    unseen_watches: BTreeSet<Watch>,
-    nodes_as_of: Option<Timestamp>,
-    knows_rules: bool,
     memories: Vec<Memory>,
     may_gate: Vec<Arc<str>>,
     neighbours: Vec<Node>,
@@ -93,9 +86,6 @@ pub(crate) fn configured_world(node: &NodeBuilder, config: &str) -> World {
         joined: None,
         is_known: false,
         stale_watches: BTreeSet::new(),
-        unseen_watches: BTreeSet::new(),
-        nodes_as_of: None,
-        knows_rules: true,
         memories: Vec::new(),
         may_gate: Vec::new(),
         neighbours: Vec::new(),
@@ -209,12 +199,6 @@ impl World {
         self
     }
 
-    /// These watches of classes or `CSINode`s have not listed yet.
-    pub(crate) fn before_they_list(mut self, watches: &[Watch]) -> Self {
-        self.unseen_watches.extend(watches);
-        self
-    }
-
     pub(crate) fn csi_node(mut self, csi_node: &CsiNodeBuilder) -> Self {
         let csi_node = csi_node.build();
         self.observations
@@ -292,18 +276,6 @@ impl World {
         self
     }
 
-    /// The nodes are known as of this time only.
-    pub(crate) fn nodes_as_of(mut self, at: Timestamp) -> Self {
-        self.nodes_as_of = Some(at);
-        self
-    }
-
-    /// The node's latest state came after the rules were last known to be current.
-    pub(crate) fn before_its_rules(mut self) -> Self {
-        self.knows_rules = false;
-        self
-    }
-
     /// The disruption guard of this rule allows tainting the node.
     pub(crate) fn may_gate(mut self, rule: &str) -> Self {
         self.may_gate.push(format!("{rule}-uid").into());
@@ -371,6 +343,7 @@ impl World {
 
     /// The state that all nodes share.
     pub(crate) fn cluster(&self) -> ClusterState<'_> {
+        static UNSEEN: BTreeSet<Watch> = BTreeSet::new();
         ClusterState {
             classes: &self.classes,
             named: &self.named,
@@ -378,8 +351,8 @@ impl World {
             rules: &self.rules,
             publish_conditions: self.publish_conditions,
             stale: &self.stale_watches,
-            unseen: &self.unseen_watches,
-            nodes_as_of: self.nodes_as_of.unwrap_or(self.now),
+            unseen: &UNSEEN,
+            nodes_as_of: self.now,
             census: Some(&self.census).filter(|_| !self.is_stale),
             repair_after: self.repair_after,
         }
@@ -398,7 +371,7 @@ impl World {
             selecting: &self.selecting,
             observations: &self.observations,
             joined: self.joined,
-            knows_rules: self.knows_rules,
+            knows_rules: true,
             karpenter: Karpenter::without(NoClaim::Disabled),
         }
     }

@@ -1,10 +1,9 @@
 //! Readiness deadlines, their record on the node, and nodes that are given up.
 
 use super::{gate, gated, gated_by, met, unmet, writes};
-use crate::condition::Watch;
-use crate::plan::{Decision, Outcome, Standing};
-use crate::repair::{Deadline, Verdict};
-use crate::testing::{Builder, GATE, NodeBuilder, RuleBuilder, World, at, node, rule, world};
+use crate::plan::Outcome;
+use crate::repair::Deadline;
+use crate::testing::{Builder, GATE, NodeBuilder, RuleBuilder, World, at, world};
 
 fn repairing(name: &str) -> RuleBuilder {
     gate(name)
@@ -61,18 +60,6 @@ fn the_deadline_is_on_record_as_soon_as_the_node_is_gated() {
 }
 
 #[test]
-fn a_node_whose_deadline_is_taken_off_has_the_whole_time_anew() {
-    for (name, node) in [
-        ("gated here", gated_by(unmet(), "r")),
-        ("registered with the taint", gated(unmet())),
-    ] {
-        let world = world(&due(node.clone(), 900)).rule(&repairing("r"));
-        let taken_off = world.sees(&node, at(20)).now(at(20));
-        assert_eq!(deadline(&taken_off), Some(Deadline::At(at(920))), "{name}");
-    }
-}
-
-#[test]
 fn a_node_that_has_lost_its_taint_has_the_whole_time_anew() {
     let not_held = due(unmet(), 77);
     // A dry run writes nothing, and its record stays.
@@ -84,54 +71,6 @@ fn a_node_that_has_lost_its_taint_has_the_whole_time_anew() {
     assert_eq!(deadline(&live), Some(Deadline::At(at(5900))));
     let planned = &live.plan().outcomes[0].deadline;
     assert_eq!(*planned, Some(Ok(Deadline::At(at(5900)))), "it is not up");
-}
-
-#[test]
-fn a_released_node_that_a_rule_never_gates_has_no_deadline_left() {
-    let removing = || repairing("r").remove_only();
-    let not_held = world(&due(unmet(), 77)).rule(&removing()).now(at(5000));
-    assert_eq!(writes(&not_held), ["-ready-deadline-r-uid"]);
-    let tainted_again = not_held.carried_out().sees(&gated(unmet()), at(5010));
-    let tainted_again = tainted_again.now(at(5010));
-    assert_eq!(deadline(&tainted_again), Some(Deadline::At(at(5910))));
-}
-
-#[test]
-fn gate_and_deadline_are_one_write() {
-    let world = world(&unmet()).rule(&repairing("r")).now(at(5));
-    let expected = [
-        "+gate:NoSchedule",
-        "+ready-deadline-r-uid",
-        "+taint-added-by-r-uid",
-    ];
-    assert_eq!(writes(&world), expected);
-}
-
-#[test]
-fn a_node_that_is_or_was_released_has_no_deadline() {
-    let no_repair = gate("r").bootstrap_only();
-    let boot = || {
-        unmet().boot_id("b").annotation(
-            "readiness.k8s.io/bootstrap-completed-r-uid",
-            r#"{"rule-name":"r","boot-id":"a"}"#,
-        )
-    };
-    #[rustfmt::skip]
-    let cases = [
-        ("met", met(), vec![repairing("r")]),
-        ("released before", unmet().completed("r-uid"), vec![repairing("r")]),
-        ("released before, and tainted", gated(unmet()).completed("r-uid"), vec![repairing("r")]),
-        ("released before, by name", gated(unmet()).completed("r"), vec![repairing("r")]),
-        ("released before a reboot", boot(), vec![repairing("r").nodegate("regateOn: [Reboot]")]),
-        ("no repair", unmet(), vec![no_repair]),
-        ("dry run", unmet(), vec![repairing("r").dry_run()]),
-        ("governed by another rule", unmet(), vec![gate("a").created(at(-100)), repairing("r")]),
-        ("remove-only, and not tainted", unmet(), vec![repairing("r").remove_only()]),
-    ];
-    for (name, node, rules) in cases {
-        let world = world(&node).with_rules(&rules).now(at(5));
-        assert_eq!(deadline(&world), None, "{name}");
-    }
 }
 
 #[test]
@@ -186,36 +125,6 @@ fn a_deadline_goes_with_what_it_was_for() {
 }
 
 #[test]
-fn a_deadline_stays_until_it_is_known_that_its_rule_is_gone() {
-    let gone = world(&due(gated(unmet()), 900));
-    assert_eq!(writes(&gone), ["-ready-deadline-r-uid"]);
-    let world = gone.before_its_rules();
-    assert_eq!(writes(&world), [""; 0]);
-    assert_eq!(world.plan().stale, [Watch::Rules].into());
-    assert_eq!(
-        deadline(&world.rule(&repairing("r"))),
-        Some(Deadline::At(at(900)))
-    );
-}
-
-#[test]
-fn a_rule_is_kept_until_its_deadlines_are_gone() {
-    let leaving = repairing("r").deleting();
-    let world = world(&due(unmet(), 900)).rule(&leaving);
-    let writes = |world: &World| world.plan().writes_for(&world.rules()[0]).count();
-    assert_eq!((writes(&world), writes(&world.carried_out())), (1, 0));
-}
-
-#[test]
-fn a_dry_run_counts_from_when_the_node_joined() {
-    let world = world(&unmet()).rule(&repairing("r").dry_run()).now(at(500));
-    let plan = world.plan();
-    assert_eq!(plan.outcomes[0].deadline, Some(Ok(Deadline::At(at(900)))));
-    assert_eq!(plan.recheck, Some(at(900)));
-    assert!(!plan.writes_node());
-}
-
-#[test]
 fn a_node_that_is_given_up_is_released_for_good_in_one_write() {
     let node = due(gated_by(unmet(), "r"), 900);
     let world = world(&node).rule(&repairing("r"));
@@ -227,22 +136,9 @@ fn a_node_that_is_given_up_is_released_for_good_in_one_write() {
             "+bootstrap-completed-r-uid",
         ]
     );
-    let plan = world.plan();
     assert_eq!(
-        plan.outcomes[0].standing,
-        Standing::Governs(Decision::GiveUp)
-    );
-    let [change] = &world.write().changes[..] else {
-        panic!("{:?}", plan.taints);
-    };
-    assert!(change.gave_up && !change.components_ready);
-    assert_eq!(
-        change.why,
+        world.write().changes[0].why,
         "its readiness TTL has passed; NetworkReady is not reported (counts as Unknown, must be True)"
-    );
-    assert!(
-        !world.carried_out().plan().writes_node(),
-        "it stays released"
     );
 }
 
@@ -253,26 +149,6 @@ fn a_node_that_was_given_up_is_past_its_time_until_it_is_ready() {
     assert_eq!(writes(&waiting), [""; 0]);
     let ready = world(&given_up(met())).rule(&repairing("r"));
     assert_eq!(writes(&ready), ["-ready-deadline-r-uid"]);
-}
-
-#[test]
-fn only_a_taint_that_is_held_is_given_up() {
-    let ready = due(gated_by(met(), "r"), 900);
-    let world_of = |node: &NodeBuilder| world(node).rule(&repairing("r"));
-    let plan = world_of(&ready);
-    assert!(
-        !plan.write().changes[0].gave_up,
-        "it has got ready after all"
-    );
-    assert_eq!(writes(&world_of(&met().completed("r-uid"))), [""; 0]);
-    let other = rule("other")
-        .taint("readiness.k8s.io/other", "NoSchedule")
-        .waits_for("X");
-    let both = world_of(&due(gated_by(unmet(), "r"), 900)).rule(&other);
-    assert!(
-        writes(&both).contains(&"+other:NoSchedule".to_owned()),
-        "others' gates stay"
-    );
 }
 
 #[test]
@@ -310,26 +186,4 @@ fn no_node_is_given_up_while_repair_is_postponed() {
         !dry_run(&world.settling_until(at(4000))),
         "what a dry run would do is not said meanwhile either"
     );
-}
-
-#[test]
-fn too_many_unhealthy_nodes_hold_a_repair_back_for_a_while() {
-    let overdue = |name: &str| {
-        let taint = node(name).taint(GATE, "NoSchedule");
-        due(taint, 900).owned_by("r", GATE, "NoSchedule")
-    };
-    let alone = world(&overdue("worker-1")).rule(&repairing("r"));
-    assert_eq!(alone.plan().outcomes[0].verdict, Some(Verdict::Release));
-    let blocked = alone.neighbour(&overdue("worker-2"));
-    let plan = blocked.plan();
-    assert!(matches!(
-        plan.outcomes[0].verdict,
-        Some(Verdict::Blocked(_))
-    ));
-    assert_eq!(writes(&blocked), [""; 0]);
-    assert_eq!(plan.recheck, Some(at(3600 + 300)));
-    let dry = blocked.with_rules(&[repairing("r").dry_run()]);
-    let plan = dry.plan();
-    assert!(plan.outcomes[0].would_repair());
-    assert_eq!(plan.recheck, None, "a dry run waits for nothing");
 }
