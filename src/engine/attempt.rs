@@ -287,16 +287,13 @@ impl Parts {
 mod tests {
     use super::*;
 
-    const SHORT: Pauses = Pauses::UNREACHABLE;
-    const LONG: Pauses = Pauses::REFUSED;
-
     #[test]
     fn pauses_double_up_to_the_longest() {
         let mut backoff = Backoff::default();
         let mut now = Instant::now();
         assert_eq!(backoff.not_before(now), None);
         for nominal in [50, 100, 200, 400, 800, 1600, 2000, 2000, 2000] {
-            let at = backoff.failed(SHORT, now);
+            let at = backoff.failed(Pauses::UNREACHABLE, now);
             let pause = at - now;
             let nominal = Duration::from_millis(nominal);
             let rounding = Duration::from_micros(10);
@@ -308,24 +305,6 @@ mod tests {
             assert_eq!(backoff.not_before(at), None);
             now = at;
         }
-        for _ in 0..100 {
-            backoff.failed(SHORT, now);
-        }
-        assert!(backoff.failed(SHORT, now) <= now + SHORT.longest);
-    }
-
-    #[test]
-    fn one_cause_does_not_make_another_wait() {
-        let now = Instant::now();
-        let mut backoff = Backoff::default();
-        for _ in 0..20 {
-            backoff.failed(SHORT, now);
-        }
-        assert!(backoff.failed(LONG, now) <= now + LONG.first);
-        for _ in 0..20 {
-            backoff.failed(LONG, now);
-        }
-        assert!(backoff.failed(LONG, now) > now + SHORT.longest);
     }
 
     #[test]
@@ -334,85 +313,28 @@ mod tests {
         let pauses: crate::engine::map::Set<Duration> = (0..100)
             .map(|index| {
                 let now = start + Duration::from_nanos(index);
-                Backoff::default().failed(LONG, now) - now
+                Backoff::default().failed(Pauses::REFUSED, now) - now
             })
             .collect();
         assert!(pauses.len() > 90, "{}", pauses.len());
     }
 
-    #[test]
-    fn the_kind_of_failure_decides_how_a_write_is_retried() {
-        let message = String::new;
-        let busy = RequestError::Throttled {
-            message: message(),
-            retry_after: None,
-        };
-        for (error, refusals, longest) in [
-            (RequestError::Unreachable(message()), 0, 50),
-            (busy, 0, 50),
-            (RequestError::Conflict, 0, 1),
-            (RequestError::Gone, 0, 50),
-            (RequestError::Broken(message()), 1, 50),
-            (RequestError::TimedOut(Duration::ZERO), 1, 50),
-            (RequestError::Failed(message()), 1, 50),
-        ] {
-            let now = Instant::now();
-            let mut attempt = Attempt {
-                under_way: true,
-                ..Attempt::default()
-            };
-            attempt.ended(Some(&error), now);
-            assert!(!attempt.under_way);
-            assert_eq!(attempt.refusals, refusals, "{error:?}");
-            assert_eq!(error.is_refusal(), refusals == 1, "{error:?}");
-            let pause = attempt.backoff.not_before(now).expect("a pause") - now;
-            assert!(pause <= Duration::from_millis(longest), "{error:?}");
-            attempt.ended(None, now);
-            let left = (attempt.refusals, attempt.backoff.not_before(now));
-            assert_eq!(left, (0, None));
-        }
-    }
-
-    #[test]
-    fn a_refused_part_holds_up_itself_alone() {
-        let now = Instant::now();
-        let error = RequestError::Failed("no".into());
-        let (a, b) = (taint("a"), taint("b"));
-        let mut parts = Parts::default();
-        parts.get_mut(&a).ended(Some(&error), now);
-        assert!(parts.are_refused());
-        assert!(parts.refused_until(&a, now).is_some());
-        assert_eq!(parts.refused_until(&b, now), None);
-        parts.get_mut(&a).ended(None, now);
-        assert!(!parts.are_refused());
-        parts.get_mut(&a).ended(Some(&error), now);
-        parts.forget(|part| *part == b, |_, _| false, now);
-        assert!(
-            parts.refused_until(&a, now).is_some(),
-            "it may be wanted again"
-        );
-        parts.forget(|part| *part == b, |_, _| false, now + 2 * WINDOW);
-        assert!(parts.is_empty(), "it has not been wanted for long");
-    }
-
     const S: Duration = Duration::from_secs(1);
     const ADDED: Change = Some(0);
-    const REMOVED: Change = None;
 
-    fn taint(key: &str) -> Part {
+    fn taint() -> Part {
         Part::Taint(TaintId {
-            key: key.into(),
+            key: "gate".into(),
             effect: String::new(),
         })
     }
 
-    fn made(parts: &mut Parts, change: Change, now: Instant) -> Option<u32> {
-        let undone = parts.get_mut(&taint("gate")).made(change, "r", now);
-        undone.map(|it| it.times)
+    fn add(parts: &mut Parts, now: Instant) {
+        parts.get_mut(&taint()).made(ADDED, "r", now);
     }
 
-    fn not_before(parts: &Parts, change: Change, now: Instant) -> Option<Instant> {
-        parts.not_before(&taint("gate"), change, now)
+    fn not_before(parts: &Parts, now: Instant) -> Option<Instant> {
+        parts.not_before(&taint(), ADDED, now)
     }
 
     fn contended(parts: &Parts, now: Instant) -> Vec<&str> {
@@ -424,9 +346,9 @@ mod tests {
         let mut now = start;
         let mut writes = Vec::new();
         while now < start + time {
-            made(parts, ADDED, now);
+            add(parts, now);
             writes.push(now);
-            let next = not_before(parts, ADDED, now);
+            let next = not_before(parts, now);
             now = next.unwrap_or(now) + Duration::from_millis(10);
         }
         writes
@@ -446,31 +368,15 @@ mod tests {
     }
 
     #[test]
-    fn contention_is_news_once() {
-        let now = Instant::now();
-        let mut attempt = Attempt::default();
-        let mut made = |second| attempt.made(ADDED, "r", now + second * S);
-        let undone: Vec<_> = (0..8).map(&mut made).collect();
-        let is_news = |it: &Option<Undone>| it.is_some_and(|it| it.is_news());
-        assert_eq!(undone[0], None);
-        assert_eq!(undone.iter().position(is_news), Some(4));
-        assert_eq!(undone.iter().filter(|it| is_news(it)).count(), 1);
-        let contention = undone[4].unwrap();
-        assert_eq!((contention.times, contention.within), (4, 3 * S));
-        let pause = contention.pause;
-        assert!(pause <= 5 * S && pause >= 2 * S, "{pause:?}");
-    }
-
-    #[test]
     fn a_change_that_is_undone_now_and_then_is_repeated_at_once() {
         for (every, is_contended) in [(20, true), (25, false), (30, false)] {
             let start = Instant::now();
             let mut parts = Parts::default();
             for time in 0..40 {
-                made(&mut parts, ADDED, start + time * every * S);
+                add(&mut parts, start + time * every * S);
             }
             let last = start + 39 * every * S;
-            let waits = not_before(&parts, ADDED, last).is_some();
+            let waits = not_before(&parts, last).is_some();
             let seen = (waits, contended(&parts, last).len() == 1);
             assert_eq!(seen, (is_contended, is_contended), "every {every} s");
         }
@@ -484,57 +390,12 @@ mod tests {
             parts.forget(|_| false, |_, _| false, start + second * S);
             parts.is_empty()
         };
-        made(&mut parts, ADDED, start);
+        add(&mut parts, start);
         assert!(!is_forgotten(&mut parts, 60));
         assert!(is_forgotten(&mut parts, 61));
         // A contended change stands once it has stood for twice its pause, if that is longer.
         follow(&mut parts, start, 3600 * S);
         assert!(!is_forgotten(&mut parts, 3700));
         assert!(is_forgotten(&mut parts, 4500));
-    }
-
-    #[test]
-    fn each_taint_is_contended_by_itself() {
-        let now = Instant::now();
-        let mut parts = Parts::default();
-        for _ in 0..5 {
-            made(&mut parts, ADDED, now);
-            let other = parts.get_mut(&taint("other"));
-            assert_eq!(other.made(ADDED, "other", now), None);
-            parts.forget(|_| true, |part, _| *part == taint("other"), now);
-        }
-        assert_eq!(contended(&parts, now), ["r"]);
-        assert!(not_before(&parts, ADDED, now).is_some());
-        assert_eq!(parts.not_before(&taint("other"), ADDED, now), None);
-        assert_eq!(not_before(&parts, REMOVED, now), None, "the opposite");
-    }
-
-    #[test]
-    fn a_node_that_flaps_is_not_contended() {
-        let now = Instant::now();
-        let mut parts = Parts::default();
-        for time in 0..100 {
-            let change = if time % 2 == 0 { ADDED } else { REMOVED };
-            assert_eq!(made(&mut parts, change, now + time * S), None);
-        }
-        // Someone else removes the taint just before the rule would, each time.
-        let mut parts = Parts::default();
-        for time in 0..100 {
-            assert_eq!(made(&mut parts, ADDED, now + time * S), None);
-            parts.forget(|_| true, |_, change| change == ADDED, now + time * S);
-        }
-    }
-
-    #[test]
-    fn contention_ends_when_they_stop() {
-        let start = Instant::now();
-        let mut parts = Parts::default();
-        let writes = follow(&mut parts, start, 60 * S);
-        let last = *writes.last().unwrap();
-        assert_eq!(contended(&parts, last + 30 * S).len(), 1);
-        let later = last + 601 * S;
-        assert_eq!(contended(&parts, later), [""; 0]);
-        assert_eq!(made(&mut parts, ADDED, later), None);
-        assert_eq!(made(&mut parts, ADDED, later), Some(1));
     }
 }
