@@ -118,20 +118,22 @@ mod tests {
     use crate::condition::ComponentGroup;
     use crate::object::Unreadable;
 
-    fn broken(name: &str, node: Option<&str>, why: &str) -> Broken {
+    const PODS: Watch = Watch::Pods(ComponentGroup::Class(0));
+
+    fn broken(watch: Watch, namespace: &str, name: &str) -> Broken {
         Broken {
-            watch: Watch::Pods(ComponentGroup::Class(0)),
-            key: ObjectKey::new("ns", name),
+            watch,
+            key: ObjectKey::new(namespace, name),
             uid: None,
-            node: node.map(Arc::from),
-            why: Unreadable::new(why),
+            node: Some("n".into()),
+            why: Unreadable::new("x"),
         }
     }
 
     #[test]
     fn a_node_is_left_alone_until_all_of_its_objects_are_readable() {
         let mut known = Unreadables::default();
-        let (a, b) = (broken("a", Some("n"), "x"), broken("b", Some("n"), "x"));
+        let (a, b) = (broken(PODS, "ns", "a"), broken(PODS, "ns", "b"));
         assert_eq!(known.note(a.clone()), ["n".into()]);
         assert_eq!(known.note(b.clone()), ["n".into()]);
         assert_eq!(known.left_alone("n"), Some(&a));
@@ -143,40 +145,15 @@ mod tests {
     }
 
     #[test]
-    fn each_complaint_is_told_once() {
-        let mut known = Unreadables::default();
-        let first = broken("a", None, "x");
-        known.note(first.clone());
-        assert_eq!(known.tell(), std::slice::from_ref(&first));
-        assert_eq!(known.note(first), [] as [Arc<str>; 0]);
-        assert_eq!(known.tell(), []);
-        let other = broken("a", Some("n"), "y");
-        assert_eq!(known.note(other.clone()), ["n".into()]);
-        assert_eq!(other.to_string(), "Pod ns/a cannot be parsed: y",);
-        assert_eq!(known.tell(), [other]);
-    }
-
-    #[test]
     fn an_object_is_called_by_as_much_of_its_name_as_it_has() {
         for (watch, namespace, name, called) in [
-            (Watch::Pods(ComponentGroup::Class(0)), "ns", "a", "Pod ns/a"),
+            (PODS, "ns", "a", "Pod ns/a"),
             (Watch::Nodes, "", "a", "Node a"),
-            (
-                Watch::Pods(ComponentGroup::Class(0)),
-                "ns",
-                "",
-                "a Pod without a name",
-            ),
+            (PODS, "ns", "", "a Pod without a name"),
             (Watch::Nodes, "", "", "a Node without a name"),
         ] {
-            let broken = Broken {
-                watch,
-                key: ObjectKey::new(namespace, name),
-                uid: None,
-                node: None,
-                why: Unreadable::new("x"),
-            };
-            assert_eq!(broken.to_string(), format!("{called} cannot be parsed: x"));
+            let said = broken(watch, namespace, name).to_string();
+            assert_eq!(said, format!("{called} cannot be parsed: x"));
         }
     }
 }

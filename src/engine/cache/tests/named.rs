@@ -1,17 +1,24 @@
 //! `DaemonSet`s that rules name: their watches, and what is known of them.
 
+use serde::de::DeserializeOwned;
+
 use super::*;
 use crate::condition::ComponentGroup::{self, Class, Named};
+use crate::config::Config;
 use crate::engine::io::Effect;
 use crate::rule::MOST_COMPONENTS;
 use crate::selector::Filter;
-use crate::testing::{DaemonSetBuilder, PodBuilder, pod};
+use crate::testing::{DaemonSetBuilder, daemon_set, pod};
 
 const AGENT: &str = "daemonset.nodegate.dev/tools.agent";
 
 /// A cache with Gardener's class, synced with these rules and the node `n`.
 fn with(rules: &[RuleBuilder]) -> Cache {
-    let mut cache = Cache::new(&with_gardener(), now(0));
+    let settings = Settings {
+        classes: Config::default().classes().unwrap(),
+        ..Settings::default()
+    };
+    let mut cache = Cache::new(&settings, now(0));
     cache.begin_evaluations();
     cache.views.take_orders();
     let mut seen = vec![init(Watch::Rules, 0)];
@@ -29,22 +36,22 @@ fn with(rules: &[RuleBuilder]) -> Cache {
     cache
 }
 
-fn waits(name: &str) -> RuleBuilder {
-    rule(name).waits_for(AGENT)
+fn waits() -> RuleBuilder {
+    rule("r").waits_for(AGENT)
 }
 
-fn agent(app: &str) -> DaemonSetBuilder {
-    daemon_set("tools/agent").selecting("app", app)
+/// Decodes an object.
+fn object<T: DeserializeOwned>(json: serde_json::Value) -> T {
+    serde_json::from_value(json).unwrap()
 }
 
-fn pod_of(agent: &DaemonSetBuilder) -> PodBuilder {
-    pod("tools/a").of(agent).on("n").ready()
-}
-
-/// The name of the one object that a watch selects, if it does.
-fn name(fields: Option<&String>) -> Option<String> {
-    let name = fields?.strip_prefix("metadata.name=")?;
-    Some(name.to_owned())
+/// The watch lists this object, or none.
+fn lists(cache: &mut Cache, watch: Watch, object: Option<Object>) {
+    let listing = [init(watch, 1)].into_iter();
+    let listing = listing.chain(object.map(Seen::Apply));
+    for seen in listing.chain([Seen::InitDone(watch)]) {
+        cache.apply(seen, now(1));
+    }
 }
 
 /// The watches started and stopped since the last call.
@@ -54,32 +61,27 @@ fn orders(cache: &mut Cache) -> Vec<String> {
         .take_orders()
         .into_iter()
         .map(|order| match order {
-            Effect::Watch(watch, scope) => match (name(scope.fields.as_ref()), scope.labels) {
-                (Some(name), _) => format!("+{watch:?} {}/{name}", scope.namespace.unwrap()),
-                (None, labels) => {
-                    let labels = labels.map(|it| it.to_string()).unwrap_or_default();
-                    format!(
-                        "+{watch:?} {} {labels}",
-                        scope.namespace.unwrap_or_default()
-                    )
-                }
-            },
+            Effect::Watch(watch, scope) => {
+                let labels = scope.labels.map(|it| it.to_string()).unwrap_or_default();
+                format!(
+                    "+{watch:?} {} {labels}",
+                    scope.namespace.unwrap_or_default()
+                )
+            }
             Effect::Unwatch(watch) => format!("-{watch:?}"),
             other => panic!("{other:?}"),
         });
     orders.collect()
 }
 
-fn lists_agent(cache: &mut Cache, group: ComponentGroup, agent: &DaemonSetBuilder) {
-    let object = Object::DaemonSet(group, agent.object());
-    lists(cache, Watch::DaemonSets(group), Some(object));
-}
-
-/// The same, with its pod on the node.
-fn lists_all(cache: &mut Cache, group: ComponentGroup, agent: &DaemonSetBuilder) {
-    lists_agent(cache, group, agent);
-    let pod = Object::Pod(group, pod_of(agent).object());
-    lists(cache, Watch::Pods(group), Some(pod));
+/// The watches list the agent, and its pod on the node.
+fn lists_agent(cache: &mut Cache) {
+    let agent = daemon_set("tools/agent").selecting("app", "a");
+    let pod = pod("tools/a").of(&agent).on("n").ready();
+    let agent = Object::DaemonSet(Named(0), agent.object());
+    lists(cache, Watch::DaemonSets(Named(0)), Some(agent));
+    let pod = Object::Pod(Named(0), pod.object());
+    lists(cache, Watch::Pods(Named(0)), Some(pod));
 }
 
 fn sizes(cache: &Cache) -> (usize, usize) {
@@ -95,27 +97,6 @@ fn seen(cache: &Cache) -> Vec<(ComponentGroup, bool)> {
 
 fn shows(cache: &mut Cache, seen: Seen) {
     cache.apply(seen, now(2));
-}
-
-#[test]
-fn a_named_daemon_set_is_watched_and_its_pods_once_its_selector_is_known() {
-    let mut cache = with(&[waits("r"), waits("another")]);
-    assert_eq!(orders(&mut cache), ["+DaemonSets(Named(0)) tools/agent"]);
-    assert_eq!(seen(&cache), [(Named(0), false)]);
-    lists_agent(&mut cache, Named(0), &agent("a"));
-    assert_eq!(orders(&mut cache), ["+Pods(Named(0)) tools app in (a)"]);
-    assert_eq!(seen(&cache), [(Named(0), false)]);
-    follows(&mut cache);
-    let pod = pod_of(&agent("a")).object();
-    lists(
-        &mut cache,
-        Watch::Pods(Named(0)),
-        Some(Object::Pod(Named(0), pod)),
-    );
-    assert_eq!(seen(&cache), [(Named(0), true)]);
-    assert_eq!(sizes(&cache), (1, 1));
-    assert_eq!(follows(&mut cache).0, ["n".into()], "now it can be decided");
-    assert_eq!(orders(&mut cache), [""; 0]);
 }
 
 #[test]
@@ -147,7 +128,7 @@ fn a_class_and_csi_nodes_are_watched_while_a_rule_depends_on_them() {
         assert!(cache.cluster().unseen.contains(&watch));
         lists(&mut cache, watch, object);
         assert!(!cache.cluster().unseen.contains(&watch));
-        assert_eq!(follows(&mut cache).0, ["n".into()], "{watch:?}");
+        assert_eq!(follows(&mut cache), ["n".into()], "{watch:?}");
     }
     assert_eq!(sizes(&cache), (0, 1));
     for (rule, ended) in [
@@ -164,113 +145,19 @@ fn a_class_and_csi_nodes_are_watched_while_a_rule_depends_on_them() {
 }
 
 #[test]
-fn a_daemon_set_is_known_to_be_absent_once_its_watch_has_listed() {
-    let mut cache = with(&[waits("r")]);
-    lists(&mut cache, Watch::DaemonSets(Named(0)), None);
-    assert_eq!(seen(&cache), [(Named(0), true)]);
-    orders(&mut cache);
-    // It is created later; then its pods must be listed.
-    shows(
-        &mut cache,
-        Seen::Apply(Object::DaemonSet(Named(0), agent("a").object())),
-    );
-    assert_eq!(seen(&cache), [(Named(0), false)]);
-    assert_eq!(orders(&mut cache), ["+Pods(Named(0)) tools app in (a)"]);
-    lists(&mut cache, Watch::Pods(Named(0)), None);
-    assert_eq!(seen(&cache), [(Named(0), true)]);
-    // It is deleted, which is known at once.
-    shows(
-        &mut cache,
-        Seen::Delete(Object::DaemonSet(Named(0), agent("a").object())),
-    );
-    assert_eq!(seen(&cache), [(Named(0), true)]);
-    assert_eq!(orders(&mut cache), [""; 0]);
-}
-
-#[test]
-fn a_daemon_set_re_created_with_another_selector_is_another_one() {
-    let mut cache = with(&[waits("r")]);
-    lists_all(&mut cache, Named(0), &agent("a"));
-    orders(&mut cache);
-    shows(
-        &mut cache,
-        Seen::Delete(Object::DaemonSet(Named(0), agent("a").object())),
-    );
-    assert_eq!(sizes(&cache), (0, 1));
-    // The same selector: nothing changes.
-    shows(
-        &mut cache,
-        Seen::Apply(Object::DaemonSet(Named(0), agent("a").object())),
-    );
-    assert_eq!(orders(&mut cache), [""; 0]);
-    assert_eq!(seen(&cache), [(Named(0), true)]);
-    shows(
-        &mut cache,
-        Seen::Apply(Object::DaemonSet(Named(0), agent("b").object())),
-    );
-    assert_eq!(
-        orders(&mut cache),
-        [
-            "-Pods(Named(0))",
-            "-DaemonSets(Named(0))",
-            "+DaemonSets(Named(1)) tools/agent"
-        ]
-    );
-    assert_eq!(
-        (seen(&cache), sizes(&cache)),
-        (vec![(Named(1), false)], (0, 0))
-    );
-    // Events of the old watches are ignored.
-    lists_all(&mut cache, Named(0), &agent("a"));
-    assert_eq!(
-        (seen(&cache), sizes(&cache)),
-        (vec![(Named(1), false)], (0, 0))
-    );
-    lists_all(&mut cache, Named(1), &agent("b"));
-    assert_eq!(
-        (seen(&cache), sizes(&cache)),
-        (vec![(Named(1), true)], (1, 1))
-    );
-}
-
-#[test]
-fn the_last_rule_that_names_a_daemon_set_ends_its_watches() {
-    let mut cache = with(&[waits("r"), waits("another")]);
-    lists_all(&mut cache, Named(0), &agent("a"));
-    orders(&mut cache);
-    shows(&mut cache, Seen::Delete(Object::Rule(waits("r").object())));
-    assert_eq!(orders(&mut cache), [""; 0]);
-    let going = waits("another").deleting();
-    shows(&mut cache, Seen::Apply(Object::Rule(going.object())));
-    assert_eq!(
-        orders(&mut cache),
-        ["-Pods(Named(0))", "-DaemonSets(Named(0))"]
-    );
-    assert_eq!((seen(&cache), sizes(&cache)), (vec![], (0, 0)));
-    cache.assess_freshness(now(3));
-    assert!(
-        cache.cluster().stale.is_empty(),
-        "nothing is left that could be stale"
-    );
-    // After the rule is created again, everything must be listed again.
-    shows(&mut cache, Seen::Apply(Object::Rule(waits("r").object())));
-    assert_eq!(orders(&mut cache), ["+DaemonSets(Named(1)) tools/agent"]);
-}
-
-#[test]
 fn a_node_that_is_gone_leaves_nothing_behind_with_the_rule() {
-    let mut cache = with(&[waits("r")]);
-    lists_all(&mut cache, Named(0), &agent("a"));
+    let mut cache = with(&[waits()]);
+    lists_agent(&mut cache);
     shows(&mut cache, Seen::Delete(Object::Node(node("n").object())));
     assert!(cache.nodes.get("n").is_some(), "its pod is still there");
-    shows(&mut cache, Seen::Delete(Object::Rule(waits("r").object())));
+    shows(&mut cache, Seen::Delete(Object::Rule(waits().object())));
     assert!(cache.nodes.get("n").is_none());
 }
 
 #[test]
 fn pods_of_other_owners_are_not_kept() {
-    let mut cache = with(&[waits("r")]);
-    lists_all(&mut cache, Named(0), &agent("a"));
+    let mut cache = with(&[waits()]);
+    lists_agent(&mut cache);
     let bare = pod("tools/bare").label("app", "a").on("n");
     shows(
         &mut cache,
@@ -293,7 +180,7 @@ fn an_unreadable_daemon_set_does_not_count_as_absent() {
         let json = json!({"metadata": meta, "spec": {"template": 5}});
         Object::DaemonSet(Named(0), object(json))
     };
-    let mut cache = with(&[waits("r")]);
+    let mut cache = with(&[waits()]);
     lists(&mut cache, Watch::DaemonSets(Named(0)), Some(odd()));
     assert_eq!(seen(&cache), [(Named(0), false)]);
     shows(&mut cache, Seen::Delete(odd()));
@@ -417,7 +304,7 @@ fn slices_are_kept_by_node_and_go_with_their_rule() {
     assert_eq!(of_node(&cache), ["a"]);
     follows(&mut cache);
     shows(&mut cache, Seen::Apply(slice("a", "n", 6)));
-    assert_eq!(follows(&mut cache).0, [] as [Arc<str>; 0], "nothing is new");
+    assert_eq!(follows(&mut cache), [] as [Arc<str>; 0], "nothing is new");
     shows(&mut cache, Seen::Apply(slice("a", "n", 5)));
     shows(&mut cache, Seen::Apply(slice("b", "", 7)));
     assert_eq!(
@@ -428,7 +315,7 @@ fn slices_are_kept_by_node_and_go_with_their_rule() {
     shows(&mut cache, Seen::Apply(slice("b", "n", 8)));
     shows(&mut cache, Seen::Delete(slice("a", "n", 9)));
     assert_eq!(of_node(&cache), ["b"]);
-    assert_eq!(follows(&mut cache).0, ["n".into()]);
+    assert_eq!(follows(&mut cache), ["n".into()]);
     shows(&mut cache, Seen::Delete(Object::Rule(devices.object())));
     assert_eq!(of_node(&cache), [""; 0]);
     assert!(matches!(&cache.views.take_orders()[..], [Effect::Unwatch(it)] if *it == watch));
