@@ -72,8 +72,6 @@ impl Outage {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
 
     /// What happens in a case.
@@ -123,24 +121,5 @@ mod tests {
             let seen = (is_news, outage.is_on(), outage.permits(64, now));
             assert_eq!(seen, (*news, *is_on, *permits), "{name}");
         }
-    }
-
-    #[test]
-    fn pauses_grow_while_tries_fail_whatever_a_watch_shows() {
-        let mut outage = Outage::default();
-        let mut now = Instant::now();
-        let mut last = Duration::ZERO;
-        for _ in 0..10 {
-            outage.unreachable(now);
-            outage.on_sign_of_life();
-            let at = outage.next_try(now).expect("a pause");
-            last = at - now;
-            now = at;
-        }
-        assert!(last >= Duration::from_secs(1), "{last:?}");
-        outage.answered();
-        outage.unreachable(now);
-        let first = outage.next_try(now).expect("a pause") - now;
-        assert!(first <= Duration::from_millis(50), "{first:?}");
     }
 }
