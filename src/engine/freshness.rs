@@ -507,22 +507,6 @@ mod tests {
     }
 
     #[test]
-    fn a_read_from_before_everything_had_to_be_current_proves_nothing() {
-        let at = seconds(Instant::now());
-        let mut views = listed_in_pages(at(0));
-        reads(&mut views, 9, at(10));
-        views.require(at(11));
-        progress(&mut views, 9, at(12));
-        assert!(views.is_stale(NODES, at(12)));
-        assert_eq!(views.stale(at(12)).collect::<Vec<_>>(), [NODES]);
-        reads(&mut views, 9, at(12));
-        assert!(
-            !views.is_stale(NODES, at(12)),
-            "and it is not asked for late"
-        );
-    }
-
-    #[test]
     fn a_read_that_fails_is_made_again_after_a_pause() {
         let at = seconds(Instant::now());
         let mut views = listed(at(0));
@@ -532,46 +516,6 @@ mod tests {
         assert!(views.next_read(at(11)).is_none());
         reads(&mut views, 5, at(12));
         assert_eq!(views.as_of(NODES, at(12)), Some(at(12)));
-    }
-
-    #[test]
-    fn a_version_that_goes_backwards_is_a_cluster_that_was_restored() {
-        let at = seconds(Instant::now());
-        let mut views = listed(at(0));
-        views.shown(NODES, 9);
-        reads(&mut views, 8, at(10));
-        assert!(matches!(views.take_orders()[..], [Effect::Watch(NODES, _)]));
-        assert!(views.is_stale(NODES, at(10)));
-        assert!(views.next_read(at(10)).is_none(), "a list tells as much");
-        views.begin_list(NODES, at(11));
-        let (asked, _) = views.end_list(NODES, false, at(11));
-        views.current(NODES, asked, at(11));
-        progress(&mut views, 4, at(11));
-        assert!(!views.is_stale(NODES, at(11)));
-        reads(&mut views, 6, at(22));
-    }
-
-    #[test]
-    fn a_watch_that_falls_behind_is_started_again_and_ever_more_rarely_while_it_stays_behind() {
-        let at = seconds(Instant::now());
-        let mut views = listed(at(0));
-        let mut times = Vec::new();
-        for second in 0..600 {
-            if restarts(&mut views, at(second)) > 0 {
-                times.push(second);
-                // Each list is current, and the API server lags behind it.
-                views.begin_list(NODES, at(second));
-                let (asked, _) = views.end_list(NODES, false, at(second));
-                views.current(NODES, asked, at(second));
-            }
-        }
-        assert_eq!(times[0], 20);
-        assert!((6..=14).contains(&times.len()), "{times:?}");
-        // It has caught up.
-        progress(&mut views, 9, at(600));
-        reads(&mut views, 9, at(610));
-        assert_eq!(restarts(&mut views, at(629)), 0);
-        assert_eq!(restarts(&mut views, at(630)), 1);
     }
 
     #[test]
@@ -596,21 +540,6 @@ mod tests {
         reads(&mut views, 9, at(91));
         let log = lists_again(&mut views, 120);
         assert!(log.contains("INFO"), "it had caught up: {log}");
-    }
-
-    #[test]
-    fn a_watch_of_one_page_that_must_be_current_now_is_listed_at_once() {
-        let at = seconds(Instant::now());
-        let mut views = listed(at(0));
-        let log = logged(|| views.require(at(5)));
-        assert!(matches!(views.take_orders()[..], [Effect::Watch(NODES, _)]));
-        assert_eq!(log, "", "nothing is wrong");
-        assert!(views.is_stale(NODES, at(5)) && views.next_read(at(5)).is_none());
-        assert_eq!(restarts(&mut views, at(7)), 0);
-        views.begin_list(NODES, at(7));
-        let (asked, _) = views.end_list(NODES, false, at(9));
-        views.current(NODES, asked, at(9));
-        assert!(!views.is_stale(NODES, at(9)));
     }
 
     #[test]

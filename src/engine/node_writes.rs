@@ -310,39 +310,3 @@ fn hold(node: &Node, rule: &Rule, spec: &CompiledSpec) -> Option<Hold> {
         is_adopted: owner.is_none_or(|owner| owner.adopted),
     })
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::testing::{Builder, at, node, rule, world};
-
-    #[test]
-    fn a_bootstrap_after_a_reboot_is_timed_from_the_reboot() {
-        let gate = rule("r")
-            .waits_for("Net")
-            .bootstrap_only()
-            .nodegate("regateOn: [Reboot]");
-        let booted = |boot: &str| node("n").boot_id(boot).condition("Net", "True");
-        let since = |world: &crate::testing::World| {
-            let plan = world.plan();
-            let write = TaintPlan::merged(plan.taints.clone());
-            let now = Now {
-                wall: at(6000),
-                monotonic: Instant::now(),
-            };
-            let completed = completed(&world.node, &plan, &write, &Startups::default(), now);
-            let since = |count| match count {
-                Count::Rule(_, RuleCount::BootstrapCompleted { since, .. }) => since,
-                other => panic!("{other:?}"),
-            };
-            let counts = completed.into_iter().map(|(count, _)| since(count));
-            counts.collect::<Vec<_>>()
-        };
-        let first = world(&booted("a")).rule(&gate);
-        assert_eq!(since(&first), [Some(at(0))]);
-        let done = r#"{"rule-name":"r","boot-id":"a"}"#;
-        let again = booted("b").annotation("readiness.k8s.io/bootstrap-completed-r-uid", done);
-        let again = first.sees(&again, at(5000)).now(at(6000));
-        assert_eq!(since(&again), [Some(at(5000))]);
-    }
-}

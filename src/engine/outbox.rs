@@ -238,15 +238,22 @@ mod tests {
     use crate::engine::notice::{About, LATE};
     use crate::testing::at;
 
+    fn outbox(now: Instant) -> Outbox {
+        let wall = at(0);
+        let monotonic = now;
+        Outbox::new(Pacer::new(1, None), Now { wall, monotonic })
+    }
+
+    fn notice() -> Notice {
+        let about = About::node(&"n".into(), &"uid".into());
+        Notice::new(about, &LATE, String::new())
+    }
+
     #[test]
     fn a_job_is_due_once_and_as_early_as_anything_wants() {
         let now = Instant::now();
         let after = |seconds| now + Duration::from_secs(seconds);
-        let start = Now {
-            wall: at(0),
-            monotonic: now,
-        };
-        let mut outbox = Outbox::new(Pacer::new(1, None), start);
+        let mut outbox = outbox(now);
         let job = Job::Status("r".into());
         assert!(outbox.want(job.clone(), after(5)));
         assert!(!outbox.want(job.clone(), after(9)));
@@ -267,45 +274,11 @@ mod tests {
         assert_eq!(outbox.next_wake(), None);
     }
 
-    fn outbox(now: Instant) -> Outbox {
-        let wall = at(0);
-        let monotonic = now;
-        Outbox::new(Pacer::new(1, None), Now { wall, monotonic })
-    }
-
-    fn notice(why: &str) -> Notice {
-        let about = About::node(&"n".into(), &"uid".into());
-        Notice::new(about, &LATE, why.into())
-    }
-
-    #[test]
-    fn the_event_that_waits_longest_comes_first_and_keeps_its_time() {
-        let mut outbox = outbox(Instant::now());
-        for seconds in [1, 2] {
-            outbox.now.wall = at(seconds);
-            outbox.tell(notice(&seconds.to_string()));
-        }
-        outbox.now.wall = at(3);
-        while !outbox.notices.is_empty() {
-            outbox.post(false);
-            for id in outbox.under_way.keys().copied().collect::<Vec<_>>() {
-                outbox.answered(id, None);
-            }
-        }
-        let posted = outbox.take().into_iter().map(|effect| match effect {
-            Effect::Request(_, Request::PostEvent { notice, at, .. }) => (*notice, at),
-            other => panic!("{other:?}"),
-        });
-        let posted: Vec<_> = posted.collect();
-        assert_eq!(posted, [(notice("1"), at(1)), (notice("2"), at(2))]);
-        assert!(outbox.is_idle());
-    }
-
     #[test]
     fn no_more_events_wait_than_there_is_room_for() {
         let mut outbox = outbox(Instant::now());
         for _ in 0..=MAX_EVENTS {
-            outbox.tell(notice(""));
+            outbox.tell(notice());
         }
         assert_eq!(outbox.notices.len(), MAX_EVENTS);
         let effects = outbox.take();
@@ -314,7 +287,7 @@ mod tests {
             "{effects:?}"
         );
         outbox.notices.pop_front();
-        outbox.tell(notice(""));
+        outbox.tell(notice());
         assert!(outbox.take().is_empty());
     }
 
@@ -323,7 +296,7 @@ mod tests {
         let start = Instant::now();
         for (is_busy, passed) in [(true, EVENT_PATIENCE), (false, Duration::ZERO)] {
             let mut outbox = outbox(start);
-            outbox.tell(notice(""));
+            outbox.tell(notice());
             outbox.post(true);
             assert_eq!(outbox.next_wake(), Some(start + EVENT_PATIENCE));
             assert!(outbox.take().is_empty());

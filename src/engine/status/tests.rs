@@ -125,32 +125,6 @@ fn counts_are_exact_and_held_nodes_come_first() {
 }
 
 #[test]
-fn a_condition_that_a_node_lacks_is_unknown_beside_the_status_that_counts() {
-    use crate::api::ConditionStatus::{False, True, Unknown};
-    let gate = gate().spec(
-        "conditions: [{type: Net, requiredStatus: 'True'}, {type: Bad, requiredStatus: 'False', defaultStatus: 'False'}]",
-    );
-    for (node, expected) in [
-        (member("lacks-both"), [(Unknown, Unknown), (Unknown, False)]),
-        (
-            member("has-both")
-                .condition("Net", "True")
-                .condition("Bad", "True"),
-            [(True, Unknown), (True, False)],
-        ),
-    ] {
-        let (all, rule) = records(&gate, &[node]);
-        let status = built(&all, basis(&rule, &NodeReadinessRuleStatus::default()));
-        let results = &status.node_evaluations[0].condition_results;
-        let results: Vec<_> = results
-            .iter()
-            .map(|result| (result.current_status, result.default_status.unwrap()))
-            .collect();
-        assert_eq!(results, expected);
-    }
-}
-
-#[test]
 fn a_suspended_rule_keeps_what_its_status_says_of_nodes_and_adds_what_it_lacks() {
     let (all, rule) = records(&gate().suspended(), &[member("a")]);
     let conflicted = |previous: &NodeReadinessRuleStatus| {
@@ -444,24 +418,6 @@ fn a_condition_of_the_rule_keeps_the_time_of_its_status_and_all_times_are_whole_
     // The one message that a list of rules shows says the same.
     let [accepted, conflict] = [0, 1].map(|it| conflicted.conditions[it].message.clone());
     assert_eq!(accepted, conflict);
-}
-
-#[test]
-fn nodes_that_have_yet_to_be_evaluated_are_counted_as_selected_and_neither_as_held_nor_as_released()
-{
-    let (all, rule) = records(&gate(), &[member("a").condition("Net", "True")]);
-    let none = NodeReadinessRuleStatus::default();
-    let basis = Basis {
-        selected: 3,
-        ..basis(&rule, &none)
-    };
-    let counts = built(&all, basis).nodegate.unwrap();
-    let counts = [
-        counts.matched_nodes,
-        counts.held_nodes,
-        counts.released_nodes,
-    ];
-    assert_eq!(counts, [3, 0, 1]);
 }
 
 #[test]

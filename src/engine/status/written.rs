@@ -124,42 +124,6 @@ mod tests {
     }
 
     #[test]
-    fn a_pruned_status_stands_only_once_a_newer_crd_keeps_it() {
-        let mut written = written(1, 5);
-        written.shown(&pruned(), 5);
-        written.shown(&pruned(), 6);
-        assert!(written.is_pruned() && !written.stands_as(&status(1)));
-        written.writes(status(1));
-        written.was_answered(7);
-        written.shown(&status(1), 7);
-        assert!(!written.is_pruned() && written.stands_as(&status(1)));
-    }
-
-    #[test]
-    fn a_status_under_way_or_failed_does_not_count_as_overwritten() {
-        let mut under_way = WrittenStatus::default();
-        assert!(!under_way.shown(&status(9), 5));
-        under_way.writes(status(1));
-        assert!(!under_way.shown(&status(9), 5));
-        under_way.failed();
-        assert!(!under_way.shown(&status(9), 5));
-        assert!(!under_way.stands_as(&status(1)));
-    }
-
-    #[test]
-    fn an_overwrite_ends_once_the_status_is_written_again_even_without_a_change() {
-        let mut written = written(1, 5);
-        // Pruned by an older CRD, and not shown before something else changed.
-        assert!(written.shown(&pruned(), 6));
-        written.writes(status(1));
-        // Writing the same again is no change: the version stays.
-        written.was_answered(6);
-        assert!(!written.shown(&pruned(), 6));
-        assert!(!written.shown(&pruned(), 7));
-        assert!(written.is_pruned());
-    }
-
-    #[test]
     fn a_status_found_at_start_can_be_overwritten() {
         let mut written = WrittenStatus::default();
         written.found(status(1), 5);
