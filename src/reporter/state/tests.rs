@@ -35,7 +35,9 @@ impl World {
         self.now += duration;
     }
 
-    fn write_what_is_due(&mut self) {
+    /// Makes a check, and writes what is due.
+    fn check(&mut self, finding: CheckFinding, message: &str) {
+        self.state.observe(&finding.because(message), self.now);
         if let Some(condition) = self.state.due(self.instant).cloned() {
             self.written.push((
                 condition.status,
@@ -44,25 +46,6 @@ impl World {
             ));
             self.state.published(condition, self.instant);
         }
-    }
-
-    /// Makes a check, and writes what is due.
-    fn check(&mut self, finding: CheckFinding, message: &str) {
-        self.state.observe(&finding.because(message), self.now);
-        self.write_what_is_due();
-    }
-
-    fn resume(&mut self, status: ConditionStatus, message: &str, transition: i64) {
-        let found = ReportedCondition {
-            status,
-            reason: match status {
-                ConditionStatus::True => CheckFinding::Ok.row().1.to_owned(),
-                _ => CheckFinding::NotReady.row().1.to_owned(),
-            },
-            message: message.to_owned(),
-            transition: Timestamp::from_second(transition).unwrap(),
-        };
-        self.state.resume(found);
     }
 
     fn statuses(&self) -> Vec<&'static str> {
@@ -74,36 +57,24 @@ impl World {
 }
 
 #[test]
-fn an_unchanged_condition_is_written_again_only_at_the_heartbeat() {
-    let mut world = World::new(POLICY);
-    for _ in 0..20 {
-        world.check(CheckFinding::Ok, "ok");
-        world.wait(30);
-    }
-    // At 0 s; early, at 150 s, by the phase; at 450 s.
-    assert_eq!(world.statuses(), ["True"; 3]);
-    assert!(
-        world
-            .written
-            .iter()
-            .all(|(.., transition)| *transition == 0)
-    );
-}
-
-#[test]
-fn reporters_that_start_together_beat_at_different_times() {
-    let first_beat = |phase| {
+fn an_unchanged_condition_is_written_again_at_each_heartbeat_first_by_the_phase() {
+    for (phase, expected) in [
+        (0.0, [0, 150, 450]),
+        (0.5, [0, 225, 525]),
+        (0.99, [0, 299, 599]),
+    ] {
         let mut world = World::new(Policy { phase, ..POLICY });
-        world.check(CheckFinding::Ok, "ok");
-        let mut seconds = 0;
-        while world.written.len() < 2 {
-            world.wait(1);
-            seconds += 1;
+        let mut written = Vec::new();
+        for second in 0..600 {
+            let before = world.written.len();
             world.check(CheckFinding::Ok, "ok");
+            if world.written.len() > before {
+                written.push(second);
+            }
+            world.wait(1);
         }
-        seconds
-    };
-    assert_eq!([0.0, 0.5, 0.99].map(first_beat), [150, 225, 299]);
+        assert_eq!(written, expected, "{phase}");
+    }
 }
 
 #[test]
@@ -172,54 +143,6 @@ fn thresholds_keep_a_status_from_flapping() {
 }
 
 #[test]
-fn a_restart_writes_once_and_keeps_the_transition() {
-    // The first check comes before or after the Node is read.
-    for check_first in [false, true] {
-        let mut world = World::new(POLICY);
-        world.wait(1000);
-        if check_first {
-            let outcome = CheckFinding::Ok.because("ok");
-            world.state.observe(&outcome, world.now);
-        }
-        world.resume(ConditionStatus::True, "ok", 5);
-        if !check_first {
-            world.write_what_is_due();
-            assert!(world.written.is_empty(), "nobody has checked yet");
-        }
-        for _ in 0..14 {
-            world.check(CheckFinding::Ok, "ok");
-            world.wait(10);
-        }
-        assert_eq!(world.written, [(ConditionStatus::True, "ok".to_owned(), 5)]);
-    }
-}
-
-#[test]
-fn a_resumed_condition_changes_only_at_the_threshold() {
-    for check_first in [false, true] {
-        let policy = Policy {
-            failure_threshold: 2,
-            ..POLICY
-        };
-        let mut world = World::new(policy);
-        world.wait(1000);
-        if check_first {
-            let outcome = CheckFinding::NotReady.because("503");
-            world.state.observe(&outcome, world.now);
-        }
-        world.resume(ConditionStatus::True, "ok", 5);
-        world.write_what_is_due();
-        if !check_first {
-            world.check(CheckFinding::NotReady, "503");
-        }
-        assert!(world.written.is_empty(), "True is not said again unchecked");
-        world.check(CheckFinding::NotReady, "503");
-        let expected = (ConditionStatus::False, "503".to_owned(), 1000);
-        assert_eq!(world.written, [expected]);
-    }
-}
-
-#[test]
 fn a_reporter_that_starts_from_nothing_believes_the_first_bad_check() {
     let mut world = World::new(Policy {
         success_threshold: 2,
@@ -232,28 +155,6 @@ fn a_reporter_that_starts_from_nothing_believes_the_first_bad_check() {
     assert_eq!(world.statuses(), ["False"]);
     world.check(CheckFinding::Ok, "ok");
     assert_eq!(world.statuses(), ["False", "True"]);
-}
-
-#[test]
-fn after_an_outage_the_latest_state_is_written_and_no_other() {
-    let mut world = World::new(POLICY);
-    world.check(CheckFinding::Ok, "ok");
-    for finding in [
-        CheckFinding::NotReady,
-        CheckFinding::NoAnswer,
-        CheckFinding::Ok,
-        CheckFinding::Broken,
-    ] {
-        // The API server is unreachable.
-        world.wait(10);
-        let outcome = finding.because(finding.row().1);
-        world.state.observe(&outcome, world.now);
-    }
-    world.wait(1);
-    world.write_what_is_due();
-    world.write_what_is_due();
-    let last = (ConditionStatus::False, "HealthCheckFailed".to_owned(), 40);
-    assert_eq!(world.written[1..], [last]);
 }
 
 #[test]
