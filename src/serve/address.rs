@@ -65,29 +65,4 @@ mod tests {
             assert_eq!(read.map_err(|_| ()), expected, "{text}");
         }
     }
-
-    #[tokio::test]
-    async fn a_port_alone_is_reached_by_both_families() {
-        let BindAddress(address) = parse_address(":0").unwrap();
-        let listener = listen(address.unwrap(), "tests", "--test-bind-address").unwrap();
-        let port = listener.local_addr().unwrap().port();
-        for host in ["127.0.0.1", "[::1]"] {
-            let stream = tokio::net::TcpStream::connect(format!("{host}:{port}")).await;
-            assert!(stream.is_ok(), "{host}: {stream:?}");
-        }
-    }
-
-    #[tokio::test]
-    async fn an_address_in_use_is_told_with_its_flag() {
-        let taken = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let address = taken.local_addr().unwrap();
-        let error = listen(address, "tests", "--test-bind-address");
-        let text = error.unwrap_err().to_string();
-        let start = format!("cannot listen on {address} for tests: ");
-        assert!(text.starts_with(&start), "{text}");
-        assert!(
-            text.ends_with("(choose another --test-bind-address)"),
-            "{text}"
-        );
-    }
 }

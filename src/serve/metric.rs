@@ -154,8 +154,6 @@ mod tests {
     metrics! {
         Samples in Registry::default();
         IntCounterVec { changes: "changes_total" ["rule", "kind"], "Changes."; }
-        HistogramVec { took: "took_seconds" ["rule"] in [1.0], "Times."; }
-        GaugeVec { last: "last" ["rule"], "When."; }
     }
 
     #[test]
@@ -169,25 +167,5 @@ mod tests {
             help: "Changes.".into(),
         };
         assert_eq!(registry.descriptions()[0], description);
-    }
-
-    #[test]
-    fn a_rule_that_is_forgotten_leaves_no_series() {
-        let metrics = Samples::new();
-        for rule in ["a", "b"] {
-            metrics.changes.with_label_values(&[rule, "x"]).inc();
-            metrics.changes.with_label_values(&[rule, "y"]).inc();
-            metrics.took.with_label_values(&[rule]).observe(1.0);
-            metrics.last.with_label_values(&[rule]).set(1.0);
-        }
-        metrics.forget_rule("a");
-        let families = metrics.registry.inner.gather();
-        let series = families
-            .iter()
-            .flat_map(prometheus::proto::MetricFamily::get_metric);
-        let rules = series.flat_map(prometheus::proto::Metric::get_label);
-        let rules: Vec<_> = rules.filter(|it| it.name() == "rule").collect();
-        assert_eq!(rules.len(), 4);
-        assert!(rules.iter().all(|it| it.value() == "b"));
     }
 }
