@@ -297,24 +297,6 @@ mod tests {
         }
     }
 
-    #[test]
-    fn a_watch_is_told_from_other_requests() {
-        for (uri, expected) in [
-            ("/api/v1/nodes?limit=500", None),
-            ("/api/v1/nodes", None),
-            (
-                "/api/v1/nodes?&watch=true&timeoutSeconds=14&resourceVersion=7",
-                Some(("7", 14)),
-            ),
-        ] {
-            let expected = expected.map(|(version, seconds)| WatchRequest {
-                version: version.to_owned(),
-                length: Duration::from_secs(seconds),
-            });
-            assert_eq!(WatchRequest::of(&uri.parse().unwrap()), expected, "{uri}");
-        }
-    }
-
     /// What comes out of the layer where the API server answers so, with a header that says when to retry.
     async fn answered(status: u16, body: &'static str) -> (u16, String) {
         let server = service_fn(move |_: Request<Body>| async move {
@@ -363,39 +345,6 @@ mod tests {
             assert_eq!((code, said.code, &*said.message), (status, status, message));
             let seconds = said.details.map(|it| it.retry_after_seconds);
             assert_eq!(seconds, Some(5), "{status}");
-        }
-    }
-
-    #[tokio::test]
-    async fn what_is_never_answered_is_an_error() {
-        let silent = || Box::new(StreamBody::new(futures::stream::pending())) as Box<DynBody>;
-        let layer = WatchLayer {
-            start: Duration::from_millis(20),
-            request: Duration::from_millis(50),
-            grace: Duration::from_millis(100),
-        };
-        let watch = "/api/v1/nodes?watch=true&timeoutSeconds=0";
-        let list = "/api/v1/nodes?limit=500";
-        for (path, starts, limit) in [
-            (watch, false, layer.start),
-            (watch, true, layer.grace),
-            (list, false, layer.request),
-            (list, true, layer.request),
-        ] {
-            let server = service_fn(move |_: Request<Body>| async move {
-                if !starts {
-                    std::future::pending::<()>().await;
-                }
-                Ok::<_, BoxError>(Response::new(silent()))
-            });
-            let started = Instant::now();
-            let request = Request::get(path).body(Body::empty()).unwrap();
-            let error = match layer.layer(server).call(request).await {
-                Ok(answer) => answer.into_body().collect().await.map(|_| ()).unwrap_err(),
-                Err(error) => error,
-            };
-            assert!(error.is::<NoAnswer>(), "{path}: {error}");
-            assert!(started.elapsed() >= limit, "{path}");
         }
     }
 }
