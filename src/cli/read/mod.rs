@@ -104,18 +104,3 @@ fn near_names<'a>(name: &str, names: &'a [String]) -> Vec<&'a str> {
     near.sort_unstable();
     near.into_iter().take(SHOWN).map(|(_, name)| name).collect()
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn near_names_are_offered_nearest_first() {
-        let names = ["worker-1", "worker-2", "worker-11", "control-plane"];
-        let names = names.map(str::to_owned);
-        let near = |name| near_names(name, &names);
-        assert_eq!(near("worker1"), ["worker-1", "worker-11", "worker-2"]);
-        assert_eq!(near("control"), ["control-plane"]);
-        assert!(near("zzz").is_empty());
-    }
-}

@@ -423,17 +423,6 @@ mod tests {
     }
 
     #[test]
-    fn a_dry_run_holds_only_nodes_that_have_its_taint() {
-        let dry = rule("r").waits_for("Net").dry_run();
-        let tainted = node("a").dated_taint(GATE, "NoSchedule");
-        let scene = Scene::default().rule(&dry).node(tainted).node(node("b"));
-        let status = status(&scene.read(at(60)));
-        let rule = &status.rules[0];
-        assert_eq!((rule.matched, rule.held, rule.not_held), (2, 1, 1));
-        assert_eq!(status.nodes.by_verdict[&NodeVerdict::Held], 1);
-    }
-
-    #[test]
     fn a_dry_run_says_what_is_missing_before_any_controller_has() {
         let waits = rule("r").waits_for("daemonset.nodegate.dev/kube-system.cillium");
         let leaving = waits

@@ -1,7 +1,7 @@
 //! The suggestions for each kind of `DaemonSet`, and that they can be applied unchanged.
 
 use super::*;
-use crate::cli::page::{Page, Render, Typed};
+use crate::cli::page::{Page, Render};
 use crate::cli::read::{Lists, ObjectSource, snapshot};
 use crate::cli::snapshot::Wanted;
 use crate::cluster::ResourceKind;
@@ -85,26 +85,6 @@ fn rules(text: &str) -> Vec<Rule> {
 }
 
 #[test]
-fn what_is_suggested_is_a_dry_run_that_can_be_applied() {
-    let answer = suggested(cluster());
-    let text = answer.text(&Page::plain(at(0)));
-    let rules = rules(&text);
-    let names: Vec<_> = rules.iter().map(|rule| &*rule.name).collect();
-    assert_eq!(names, ["network", "storage"]);
-    for rule in &rules {
-        assert!(rule.spec.as_ref().unwrap().dry_run);
-    }
-    let waits: Vec<_> = rules[0]
-        .spec
-        .as_ref()
-        .unwrap()
-        .daemon_sets()
-        .map(ToString::to_string)
-        .collect();
-    assert_eq!(waits, ["kube-system/cilium", "kube-system/kube-proxy"]);
-}
-
-#[test]
 fn a_daemon_set_that_a_rule_waits_for_is_not_suggested_again() {
     let mut objects = cluster();
     let rule = json!({"metadata": {"name": "network", "uid": "u"}, "spec": {
@@ -131,32 +111,6 @@ fn a_hostile_image_name_stays_in_its_comment() {
     let text = answer.text(&Page::plain(at(0)));
     assert!(!text.contains("\nkind: Evil"), "{text}");
     assert_eq!(rules(&text).len(), 1);
-}
-
-#[test]
-fn as_an_object_it_is_the_list_of_the_same_rules() {
-    let answer = suggested(cluster());
-    let object = serde_json::to_value(Typed::of(&answer)).unwrap();
-    let (version, kind) = (&object["apiVersion"], &object["kind"]);
-    assert_eq!((version, kind), (&json!("v1"), &json!("List")));
-    let text = answer.text(&Page::plain(at(0)));
-    let documents = text.split("---\n").skip(1);
-    let documents: Vec<Value> = documents
-        .map(|text| serde_saphyr::from_str(text).unwrap())
-        .collect();
-    assert_eq!(object["items"], Value::from(documents));
-}
-
-#[test]
-fn where_nothing_is_suggested_one_object_is_written_that_is_not_stored() {
-    let answer = suggested(of(&[]));
-    let text = answer.text(&Page::plain(at(0)));
-    let head = "# No known component lacks a rule; 0 DaemonSets were checked.\n";
-    assert!(text.starts_with(head), "{text}");
-    let object: Value = serde_saphyr::from_str(&text).unwrap();
-    assert_eq!(object["kind"], "SelfSubjectReview");
-    let list = serde_json::to_value(Typed::of(&answer)).unwrap();
-    assert_eq!(list["items"], json!([]));
 }
 
 fn driver(name: &str) -> (ResourceKind, Value) {

@@ -168,17 +168,19 @@ fn a_rule_that_stays_in_its_deletion_is_told() {
 /// The common name of Nodegate's own CAs.
 const OWN: &str = "nodegate-ca";
 
+/// A CA of this name that ends on the third of February of this year, as PEM.
+fn ca(name: &str, year: i32) -> String {
+    let mut params = rcgen::CertificateParams::default();
+    params.not_after = rcgen::date_time_ymd(year, 2, 3);
+    params
+        .distinguished_name
+        .push(rcgen::DnType::CommonName, name);
+    let key = rcgen::KeyPair::generate().unwrap();
+    params.self_signed(&key).unwrap().pem()
+}
+
 #[test]
 fn the_last_expiry_of_a_ca_bundle_counts() {
-    let ca = |name: &str, year| {
-        let mut params = rcgen::CertificateParams::default();
-        params.not_after = rcgen::date_time_ymd(year, 2, 3);
-        params
-            .distinguished_name
-            .push(rcgen::DnType::CommonName, name);
-        let key = rcgen::KeyPair::generate().unwrap();
-        params.self_signed(&key).unwrap().pem()
-    };
     let bundle = ca("other", 2029) + &ca(OWN, 2030) + &ca(OWN, 2028);
     let expected = "2030-02-03T00:00:00Z".parse().unwrap();
     assert_eq!(last_end(bundle.as_bytes()), Some((expected, true)));
@@ -190,10 +192,7 @@ fn the_end_of_a_certificate_is_read() {
         (2030, "2030-02-03T00:00:00Z"),
         (2060, "2060-02-03T00:00:00Z"),
     ] {
-        let mut params = rcgen::CertificateParams::new(["a".to_owned()]).unwrap();
-        params.not_after = rcgen::date_time_ymd(year, 2, 3);
-        let key = rcgen::KeyPair::generate().unwrap();
-        let pem = params.self_signed(&key).unwrap().pem();
+        let pem = ca("other", year);
         assert_eq!(
             last_end(pem.as_bytes()),
             Some((expected.parse().unwrap(), false))
