@@ -10,8 +10,6 @@ use crate::rule::MOST_COMPONENTS;
 use crate::selector::Filter;
 use crate::testing::{DaemonSetBuilder, daemon_set, pod};
 
-const AGENT: &str = "daemonset.nodegate.dev/tools.agent";
-
 /// A cache with Gardener's class, synced with these rules and the node `n`.
 fn with(rules: &[RuleBuilder]) -> Cache {
     let settings = Settings {
@@ -37,7 +35,7 @@ fn with(rules: &[RuleBuilder]) -> Cache {
 }
 
 fn waits() -> RuleBuilder {
-    rule("r").waits_for(AGENT)
+    rule("r").waits_for("daemonset.nodegate.dev/tools.agent")
 }
 
 /// Decodes an object.
