@@ -421,3 +421,14 @@ fn an_unreadable_object_is_known_by_its_name_and_its_node() {
     assert_eq!((object.version(), object.node_name()), (7, Some("n")));
     assert!(object.read().is_err());
 }
+
+#[test]
+fn a_device_counts_as_tainted_by_a_taint_that_keeps_pods_off_it() {
+    for (effect, tainted) in [("NoSchedule", 1), ("NoExecute", 1), ("None", 0)] {
+        let mut object = slice();
+        object["spec"]["devices"][0]["taints"][0]["effect"] = json!(effect);
+        let object: Watched<ResourceSlice> = serde_json::from_value(object).unwrap();
+        assert_eq!(object.node_name(), Some("n"));
+        assert_eq!(object.read().unwrap().tainted, tainted, "{effect}");
+    }
+}

@@ -166,6 +166,20 @@ mod tests {
     }
 
     #[test]
+    fn names_may_be_as_long_as_kubernetes_lets_them() {
+        let cases: [(fn(&str) -> bool, usize); 4] = [
+            (is_label_key, 63),
+            (is_label_value, 63),
+            (is_namespace, 63),
+            (is_dns_subdomain, 253),
+        ];
+        for (index, (is_valid, longest)) in cases.into_iter().enumerate() {
+            assert!(is_valid(&"a".repeat(longest)), "{index}");
+            assert!(!is_valid(&"a".repeat(longest + 1)), "{index}");
+        }
+    }
+
+    #[test]
     fn a_selector_prints_as_a_list_request_takes_it() {
         let selector: LabelSelector = serde_json::from_str(
             r#"{"matchLabels":{"a":"b"},"matchExpressions":[{"key":"c","operator":"NotIn","values":["d","e"]},
