@@ -1,6 +1,7 @@
 //! What stands behind a rule's conditions.
 
-use super::{Around, Backing, Finding};
+use super::{Around, Backing, Finding, left_out_on};
+use crate::condition::Component;
 use crate::testing::{Builder, GATE, NodeBuilder, World, daemon_set, node, rule, world};
 
 const AGENT: &str = "daemonset.nodegate.dev/tools.agent";
@@ -73,6 +74,7 @@ fn a_condition_that_is_met_on_no_node_is_named() {
         ),
         ("daemon-sets.nodegate.dev/x", "True", here(), &[], Some(("CountedAsAbsent", "no node reports daemon-sets.nodegate.dev/x,"))),
         ("daemon-sets.nodegate.dev/x", "True", reports("daemon-sets.nodegate.dev/x"), &[], None),
+        ("daemon-sets.nodegate.dev/x", "True", elsewhere().condition("daemon-sets.nodegate.dev/x", "False"), &[], None),
         ("nodegate.dev/x", "True", elsewhere(), &[], Some(("CountedAsAbsent", "no node reports nodegate.dev/x,"))),
         ("mynodegate.dev/x", "True", here(), &[], None),
         ("example.com/Ready", "True", here(), &[], None),
@@ -178,6 +180,34 @@ fn a_daemon_set_that_a_rule_passes_over_is_named() {
             .daemon_set(&tenant)
             .rule(&rule);
         assert_eq!(passed_over(&world), expected, "{name}");
+    }
+}
+
+#[test]
+fn what_a_rule_does_not_wait_for_on_a_node_is_named() {
+    let other = |name: &str| daemon_set(&format!("tools/{name}"));
+    let world = world(&node("n"))
+        .waited_for(Component::AllDaemonSets)
+        .daemon_set(&daemon_set("kube-system/cni").critical())
+        .daemon_set(&daemon_set("tenant/agent").critical())
+        .daemon_set(&other("intolerant"))
+        .daemon_set(&other("tolerant").toleration("{operator: Exists}"))
+        .daemon_set(&other("going").deleting())
+        .daemon_set(&other("ignored").label("nodegate.dev/ignore", "true"))
+        .daemon_set(&other("windows").node_selector("kubernetes.io/os", "windows"));
+    #[rustfmt::skip]
+    let cases = [
+        ("node.gardener.cloud/CriticalPodsReady", &["kube-system/cni"][..]),
+        ("daemonsets.nodegate.dev/all", &["kube-system/cni", "tenant/agent", "tools/intolerant"]),
+        ("example.com/Network", &[]),
+    ];
+    for (kind, expected) in cases {
+        let world = world.clone().rule(&rule("r").waits_for(kind));
+        let spec = world.rules()[0].spec.as_ref().unwrap();
+        let left_out = left_out_on(spec, world.cluster(), &world.node).into_iter();
+        let left_out: Vec<_> = left_out.map(|it| it.object).collect();
+        let expected = expected.iter().map(|it| format!("daemonset/{it}"));
+        assert_eq!(left_out, expected.collect::<Vec<_>>(), "{kind}");
     }
 }
 

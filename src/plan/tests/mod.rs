@@ -17,6 +17,7 @@ mod publishing;
 mod revisions;
 mod several;
 mod stale;
+mod suspended;
 mod taint_plans;
 mod time;
 mod to_be_seen;

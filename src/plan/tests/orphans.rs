@@ -30,6 +30,12 @@ fn a_node_stays_held_until_the_next_rule_has_its_finalizer() {
             &[],
         ),
         (
+            "the same, and the node is not held: the later rule gates it",
+            unmet(),
+            vec![gate("other").without_finalizer(), gate("r").created(at(1))],
+            &["+gate:NoSchedule", "+taint-added-by-r-uid"],
+        ),
+        (
             "a later rule about the same taint waits for its finalizer",
             gated_by(met(), "r"),
             vec![gate("r"), gate("other").created(at(1)).without_finalizer()],
