@@ -291,32 +291,42 @@ mod tests {
     use crate::engine::io::Object;
     use crate::testing::{Builder, GATE, NodeBuilder, RuleBuilder, at, kept, node, rule};
 
-    fn list(view: &mut Forecast, watch: Watch, object: Option<Object>) {
+    fn list(view: &mut Forecast, watch: Watch, objects: impl IntoIterator<Item = Object>) {
         view.listing(watch);
-        if let Some(object) = object {
+        for object in objects {
             view.apply(Seen::Apply(object));
         }
         view.apply(Seen::InitDone(watch));
     }
 
-    #[test]
-    fn plans_are_made_for_the_time_that_was_set() {
-        let now = |seconds| Now {
+    fn now(seconds: i64) -> Now {
+        Now {
             wall: at(seconds),
             monotonic: Instant::now(),
-        };
+        }
+    }
+
+    /// What is foreseen of this rule and these nodes at this time.
+    fn forecast(rule: &RuleBuilder, nodes: &[NodeBuilder], now: Now) -> Forecast {
+        let mut view = Forecast::new(Vec::new(), Vec::new(), now);
+        for (watch, _) in view.wanted() {
+            let objects = match watch {
+                Watch::Rules => vec![Object::Rule(rule.object())],
+                Watch::Nodes => nodes.iter().map(|it| Object::Node(it.object())).collect(),
+                _ => Vec::new(),
+            };
+            list(&mut view, watch, objects);
+        }
+        view.prepare();
+        view
+    }
+
+    #[test]
+    fn plans_are_made_for_the_time_that_was_set() {
         let rule = rule("r").waits_for("Net");
         let rule = rule.nodegate("heartbeatTimeout: 10m");
         let node = node("n").condition("Net", "True");
-        let mut view = Forecast::new(Vec::new(), Vec::new(), now(0));
-        for (watch, _) in view.wanted() {
-            let object = match watch {
-                Watch::Rules => Some(Object::Rule(rule.object())),
-                Watch::Nodes => Some(Object::Node(node.object())),
-                _ => None,
-            };
-            list(&mut view, watch, object);
-        }
+        let mut view = forecast(&rule, &[node], now(0));
         let mut is_met = |seconds| {
             view.go_on(now(seconds));
             view.prepare();
@@ -327,12 +337,37 @@ mod tests {
     }
 
     #[test]
+    fn a_reporter_that_is_seen_for_the_first_time_is_trusted_about_its_last_heartbeat() {
+        let rule = rule("r").waits_for("Net");
+        let rule = rule.nodegate("heartbeatTimeout: 10m");
+        let net = json!({"type": "Net", "status": "True", "lastHeartbeatTime": at(0)});
+        for (seconds, is_met) in [(500, true), (1000, false)] {
+            let node = node("n").condition_with(net.clone());
+            let view = forecast(&rule, &[node], now(seconds));
+            let met = view.plan("n").unwrap().outcomes[0].met;
+            assert_eq!(met, is_met, "{seconds}");
+        }
+    }
+
+    #[test]
+    fn a_rule_that_would_gate_too_many_nodes_at_once_is_known_to_be_held_back() {
+        let rule = rule("r").waits_for("Net");
+        let rule = rule.nodegate("disruption: {maxFirstGated: 10%, evictionRate: 0.1}");
+        let met = node("met").condition("Net", "True");
+        for (unmet, is_held_back) in [("abc", false), ("abcd", true)] {
+            let lacking = unmet.chars().map(|name| node(&name.to_string()));
+            let nodes: Vec<_> = lacking.chain([met.clone()]).collect();
+            let view = forecast(&rule, &nodes, now(3600));
+            let rule = &view.rules().rules()[0];
+            assert_eq!(view.holds_back(rule).is_some(), is_held_back, "{unmet}");
+            let report = view.guard(rule).unwrap();
+            assert_eq!((report.met, report.unmet), (1, unmet.len()));
+        }
+    }
+
+    #[test]
     fn unreadable_objects_are_named() {
-        let now = Now {
-            wall: at(0),
-            monotonic: Instant::now(),
-        };
-        let mut view = Forecast::new(Vec::new(), Vec::new(), now);
+        let mut view = Forecast::new(Vec::new(), Vec::new(), now(0));
         let odd = json!({"metadata": {"name": "n", "uid": "u"}, "status": "up"});
         let odd = Object::Node(serde_json::from_value(odd).unwrap());
         list(&mut view, Watch::Nodes, Some(odd));

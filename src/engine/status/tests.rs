@@ -107,6 +107,10 @@ fn counts_are_exact_and_held_nodes_come_first() {
         .map(|node| node.node_name.as_str())
         .collect();
     assert_eq!(evaluated, ["b", "a", "c"]);
+    let taints = status.node_evaluations.iter().map(|node| node.taint_status);
+    let taints: Vec<_> = taints.collect();
+    let [present, absent] = [TaintStatus::Present, TaintStatus::Absent];
+    assert_eq!(taints, [present, absent, absent]);
     assert_eq!(
         status.applied_nodes,
         ["b", "a"],
@@ -141,6 +145,35 @@ fn a_suspended_rule_keeps_what_its_status_says_of_nodes_and_adds_what_it_lacks()
     assert_eq!(conflicted(&previous).as_deref(), Some("True"));
     previous.conditions.retain(|it| it.type_ != "Conflicted");
     assert_eq!(conflicted(&previous).as_deref(), Some("False"));
+}
+
+#[test]
+fn a_status_says_to_others_that_all_rules_are_suspended_and_that_this_generation_is_held_back() {
+    let none = NodeReadinessRuleStatus::default();
+    for (name, gate, suspends_all, is_held_back, expected) in [
+        ("in force", gate(), false, false, (false, false)),
+        (
+            "suspended",
+            gate().suspended(),
+            false,
+            false,
+            (false, false),
+        ),
+        ("all are", gate().suspended(), true, false, (true, false)),
+        ("held back", gate(), false, true, (false, true)),
+    ] {
+        let (all, rule) = records(&gate, &[member("a")]);
+        let basis = Basis {
+            suspends_all,
+            is_held_back,
+            first_limit: Some(NodeShare::Nodes(0)),
+            ..basis(&rule, &none)
+        };
+        let status = build(&tally(&all), basis);
+        let held_back = says_held_back(&status, rule.generation);
+        assert_eq!((says_all_suspended(&status), held_back), expected, "{name}");
+        assert!(!says_held_back(&status, rule.generation + 1), "{name}");
+    }
 }
 
 #[test]
