@@ -204,3 +204,22 @@ async fn all<T: Kind>(store: &Store<Kept<T>>) -> Option<Vec<Arc<Kept<T>>>> {
     let is_ready = timeout(WARNINGS_DEADLINE, store.wait_until_ready()).await;
     matches!(is_ready, Ok(Ok(()))).then(|| store.state())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Builder, kept, node, rule};
+
+    #[test]
+    fn of_a_rule_that_matches_no_node_all_nodes_are_listed() {
+        let all = [node("b").label("zone", "a"), node("a")];
+        let all = all.map(|it| Arc::new(kept(it.build())));
+        for (zone, selected, expected) in [("a", true, &["b"][..]), ("c", false, &["a", "b"])] {
+            let rule = rule("r").waits_for("Net").selects("zone", zone).build(&[]);
+            let listed = ListedNodes::of(rule.spec.as_ref().unwrap(), &all);
+            let names: Vec<&str> = listed.nodes.iter().map(|it| &*it.name).collect();
+            let found = (listed.selected, &names[..]);
+            assert_eq!(found, (selected, expected), "{zone}");
+        }
+    }
+}
