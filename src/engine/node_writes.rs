@@ -310,3 +310,39 @@ fn hold(node: &Node, rule: &Rule, spec: &CompiledSpec) -> Option<Hold> {
         is_adopted: owner.is_none_or(|owner| owner.adopted),
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Builder, GATE, World, at, node, rule, world};
+
+    /// The bootstraps that the node's plan completes, each with its Event.
+    fn completed_in(world: &World) -> Vec<(Count, Option<Notice>)> {
+        let plan = world.plan();
+        let write = TaintPlan::merged(plan.taints.clone());
+        let now = Now {
+            wall: at(6000),
+            monotonic: Instant::now(),
+        };
+        completed(&world.node, &plan, &write, &Startups::default(), now)
+    }
+
+    #[test]
+    fn a_completed_bootstrap_is_told_of_where_no_other_event_tells_of_it() {
+        const COMPONENTS: &str = "node.gardener.cloud/CriticalComponentsReady";
+        const FOREIGN: &str = "node.gardener.cloud/critical-components-not-ready";
+        for (asks, key, is_told) in [
+            ("Net", GATE, true),
+            ("Net", FOREIGN, true),
+            (COMPONENTS, GATE, true),
+            (COMPONENTS, FOREIGN, false),
+        ] {
+            let gate = rule("r").waits_for(asks).taint(key, "NoSchedule");
+            let gate = gate.bootstrap_only().remove_only();
+            let held = node("n").condition("Net", "True").taint(key, "NoSchedule");
+            let completed = completed_in(&world(&held).rule(&gate));
+            let told: Vec<bool> = completed.iter().map(|it| it.1.is_some()).collect();
+            assert_eq!(told, [is_told], "{asks} {key}");
+        }
+    }
+}

@@ -142,11 +142,13 @@ fn nodes_with_a_taint_that_no_rule_removes_are_counted() {
 }
 
 #[test]
-fn gardeners_taint_gets_no_event_about_its_adoption() {
-    for (name, rule, key, told) in [
-        ("ours", components(), GATE, &["TaintAdopted"][..]),
-        ("gardener's", components().remove_only(), FOREIGN, &[]),
-    ] {
+fn gardeners_taint_gets_no_event_about_its_adoption_and_gardeners_own_when_it_goes() {
+    #[rustfmt::skip]
+    let cases = [
+        ("ours", components(), GATE, &["TaintAdopted"][..], "TaintRemoved"),
+        ("gardener's", components().remove_only(), FOREIGN, &[], "NodeCriticalComponentsReady"),
+    ];
+    for (name, rule, key, told, removed) in cases {
         let rule = rule.taint(key, "NoSchedule").without_finalizer();
         let bench = || {
             let agent = daemon_set("kube-system/agent")
@@ -166,6 +168,9 @@ fn gardeners_taint_gets_no_event_about_its_adoption() {
         let mut bench = bench();
         bench.wait(900);
         assert_eq!(reasons(&mut bench), told, "{name}");
+        let ready = agents_pod().ready().json().clone();
+        bench.shows(Watch::Pods(ComponentGroup::Class(0)), ready);
+        assert_eq!(reasons(&mut bench), [removed], "{name}");
     }
 }
 

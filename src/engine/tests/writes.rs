@@ -237,3 +237,35 @@ fn a_node_that_goes_does_not_count_for_a_guard_any_more() {
     bench.change("b", |node| node["metadata"]["labels"] = json!({}));
     assert_eq!(bench.guarded(), (2, 0, 0));
 }
+
+#[test]
+fn a_taint_that_somebody_takes_off_when_it_may_go_is_put_on_again_at_once() {
+    let patient = other().nodegate("gracePeriod: 1h");
+    let tainted = node("n").taint("dedicated", "NoSchedule");
+    let mut bench = Bench::new(&[gate(), patient], &[tainted.condition("Disk", "True")]);
+    for round in 0..10 {
+        assert_eq!(bench.taints("n"), ["dedicated", GATE], "{round}");
+        bench.change("n", |node| {
+            node["status"]["conditions"] = json!([{ "type": "Net", "status": "True" }]);
+            node["spec"]["taints"] = json!([{ "key": "dedicated", "effect": "NoSchedule" }]);
+        });
+        bench.wait(100);
+        assert_eq!(bench.taints("n"), ["dedicated"], "{round}");
+        condition(&mut bench, "n", "Net", "False");
+    }
+}
+
+#[test]
+fn the_guard_of_a_rule_that_a_process_takes_over_starts_from_zero() {
+    for (what, rule, at_once) in [
+        ("a new rule", careful().without_finalizer(), true),
+        ("taken over", careful(), false),
+    ] {
+        let mut bench = Bench::new(&[rule], &["a", "b", "c"].map(met));
+        condition(&mut bench, "a", "Net", "False");
+        bench.wait(1000);
+        assert_eq!(bench.taints("a") == [GATE], at_once, "{what}");
+        bench.wait(10_000);
+        assert_eq!(bench.taints("a"), [GATE], "{what}");
+    }
+}
