@@ -478,7 +478,8 @@ fn replace(bench: &mut Bench, old: &str, new: &str) {
 
 #[test]
 fn replacing_what_does_not_help_is_rarer_each_time_and_ends_until_a_node_gets_ready() {
-    let mut bench = bench_of(&[deleting()], &[node("n0")]);
+    let old = node("old").condition("Net", "True").completed("r-uid");
+    let mut bench = bench_of(&[deleting()], &[node("n0"), old]);
     // In minutes from when each node came.
     let lasts = |bench: &mut Bench, name: &str| {
         (1..30).find(|_| {
@@ -488,6 +489,10 @@ fn replacing_what_does_not_help_is_rarer_each_time_and_ends_until_a_node_gets_re
     };
     let mut all = Vec::new();
     for (name, next) in [("n0", "n1"), ("n1", "n2"), ("n2", "n3")] {
+        // A node that has been ready for long says nothing.
+        bench.change("old", |node| {
+            node["metadata"]["labels"]["seen"] = json!(name);
+        });
         all.push(lasts(&mut bench, name));
         replace(&mut bench, name, next);
     }
@@ -504,8 +509,14 @@ fn replacing_what_does_not_help_is_rarer_each_time_and_ends_until_a_node_gets_re
 
     // The next leader knows it.
     let mut rule = deleting();
+    rule.json()["metadata"]["generation"] = json!(1);
     rule.json()["status"] = bench.status("r").clone();
-    let mut next = bench_of(&[rule], &[node("n3").created(bench.now.wall)]);
+    let mut next = bench_of(&[rule], &[]);
+    let passed = bench.now.monotonic - bench.began;
+    next.wait(passed.as_millis().try_into().unwrap());
+    next.shows(Watch::NodeClaims, claim_of("n3"));
+    let now = next.now.wall;
+    next.sees(&node("n3").created(now));
     assert_eq!(lasts(&mut next, "n3"), None);
 
     let now = bench.now.wall;

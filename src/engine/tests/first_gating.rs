@@ -70,6 +70,11 @@ fn a_rule_that_is_held_back_says_so_gates_who_joins_and_goes_on_once_few_are_lef
     let accepted = format!("the rule is held back: it {why}");
     assert_eq!(says(&bench, "Accepted"), Some(accepted));
     assert_eq!(bench.told(), [format!("HeldBack r: {why}")]);
+    let mut known = limited();
+    known.json()["status"] = bench.status("r").clone();
+    let mut next = Bench::new(&[known], &fleet(8));
+    next.wait(3000);
+    assert_eq!(next.told(), [""; 0], "it has been told");
     assert_eq!(bench.gauge(&HELD_BACK_NODES, &["r"]), Some(8));
 
     bench.sees(&node("joins").created(at(103)));
@@ -142,4 +147,21 @@ fn the_end_of_a_dry_run_and_of_a_suspension_are_first_blows() {
         assert_eq!(gated(&bench), 0, "{what}");
         assert!(says(&bench, "HeldBack").is_some(), "{what}");
     }
+}
+
+#[test]
+fn while_evidence_is_stale_a_rule_that_is_held_back_is_not_looked_at_again() {
+    let mut bench = Bench::new(&[limited()], &fleet(8));
+    bench.wait(3000);
+    bench.silent = bench.watches.clone();
+    bench.wait(35_000);
+    for number in 0..5 {
+        bench.change(&format!("n{number}"), |node| {
+            node["status"]["conditions"] = json!([{ "type": "Net", "status": "True" }]);
+        });
+    }
+    bench.wait(2000);
+    assert!(says(&bench, "HeldBack").is_some());
+    let (now, wake) = (bench.now.monotonic, bench.engine.next_wake());
+    assert!(wake.is_none_or(|at| at > now), "{wake:?} at {now:?}");
 }

@@ -2,12 +2,13 @@
 
 use serde_json::{Value, json};
 
-use super::Bench;
+use super::{Bench, object};
 use crate::condition::{ComponentGroup, Watch};
 use crate::engine::error::RequestError;
 use crate::engine::io::{Input, Object, Request, Seen};
 use crate::engine::survey::{
-    LEADER, LONGEST_HELD, QUEUE_DEPTH, RULES, SUSPENDED, SYNTHESIZED_CONDITIONS, WRITES_IN_FLIGHT,
+    DAEMON_SETS_OUTSIDE, DAEMON_SETS_SHUT_OUT, LEADER, LONGEST_HELD, QUEUE_DEPTH, RULES,
+    RULES_BY_KIND, SUSPENDED, SYNTHESIZED_CONDITIONS, WRITES_IN_FLIGHT,
 };
 use crate::testing::{Builder, GATE, RuleBuilder, daemon_set, node, rule};
 
@@ -118,6 +119,21 @@ fn an_overwritten_status_is_written_again_at_a_limited_rate() {
 }
 
 #[test]
+fn a_status_that_an_older_crd_prunes_is_written_again_after_half_a_minute() {
+    let mut bench = Bench::new(&[gate()], &[node("n")]);
+    bench.wait(3000);
+    bench.asked();
+    let mut pruned = bench.rule("r").clone();
+    pruned["status"]["nodegate"].take();
+    let shown = object(Watch::Rules, &pruned);
+    bench.take(vec![Input::Seen(Seen::Apply(shown))]);
+    bench.wait(29_000);
+    assert_eq!(bench.asked(), [""; 0]);
+    bench.wait(2000);
+    assert_eq!(bench.asked(), ["status of r"]);
+}
+
+#[test]
 fn a_daemon_set_that_a_rule_does_not_wait_for_is_told_of_once() {
     let components = rule("r").waits_for("node.gardener.cloud/CriticalComponentsReady");
     let mut bench = Bench::new(&[components], &[node("n")]);
@@ -138,9 +154,15 @@ fn a_daemon_set_that_a_rule_does_not_wait_for_is_told_of_once() {
              template: tolerations: [{key: readiness.k8s.io/gate, operator: Exists}])"
         ]
     );
+    let counted = |bench: &Bench| {
+        let gauges = [&DAEMON_SETS_SHUT_OUT, &DAEMON_SETS_OUTSIDE];
+        gauges.map(|it| bench.gauge(it, &["r"]))
+    };
+    assert_eq!(counted(&bench), [Some(1), Some(0)]);
     show(&mut bench, "kube-system/cni");
     assert_eq!(bench.told(), [""; 0]);
     show(&mut bench, "tenant/agent");
+    assert_eq!(counted(&bench), [Some(1), Some(1)]);
     assert_eq!(
         bench.told(),
         [
@@ -188,6 +210,10 @@ fn gauges_show_how_the_rules_do() {
         assert_eq!(longest, Some(longest_held), "{rule}");
     }
     assert_eq!(bench.gauge(&RULES, &[]), Some(3));
+    for (dry_run, rules) in [("true", 1), ("false", 2)] {
+        let of_kind = bench.readings(&RULES_BY_KIND, &["continuous", dry_run]);
+        assert_eq!(of_kind.iter().map(|it| it.1).sum::<usize>(), rules);
+    }
     let synthesized = bench.readings(&SYNTHESIZED_CONDITIONS, &[]);
     let [(labels, 2)] = &synthesized[..] else {
         panic!("{synthesized:?}");

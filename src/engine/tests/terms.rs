@@ -169,7 +169,11 @@ fn a_silence_counts_from_when_nodes_can_be_seen_again() {
         let net = json!({"type": "Net", "status": "True", "lastHeartbeatTime": now});
         node("n").condition_with(net)
     };
-    for (name, unseen, gated_after) in [("a blink", 4, 60), ("for long", 30, 90)] {
+    for (name, watch, unseen, gated_after) in [
+        ("a blink", Watch::Nodes, 4, 60),
+        ("for long", Watch::Nodes, 30, 90),
+        ("rules alone", Watch::Rules, 30, 60),
+    ] {
         let mut bench = Bench::new(std::slice::from_ref(&beating), &[]);
         let first = beat(&bench);
         bench.sees(&first);
@@ -177,7 +181,7 @@ fn a_silence_counts_from_when_nodes_can_be_seen_again() {
         let first = beat(&bench);
         bench.sees(&first);
         assert_eq!(bench.taints("n"), [""; 0], "{name}");
-        bench.silent = vec![Watch::Nodes];
+        bench.silent = vec![watch];
         bench.wait(unseen * 1000);
         bench.silent.clear();
         let mut passed = unseen;
