@@ -252,7 +252,7 @@ impl DaemonSetBuilder {
     }
 }
 
-pub(crate) const CRITICAL: &str = "node.gardener.cloud/critical-component";
+const CRITICAL: &str = "node.gardener.cloud/critical-component";
 
 /// A pod on `worker-1`, by namespace and name; not Ready.
 pub(crate) fn pod(key: &str) -> PodBuilder {

@@ -8,8 +8,8 @@ mod world;
 
 use crate::object::{Kept, ObjectKey, State};
 pub(crate) use builders::{
-    Builder, CRITICAL, CsiNodeBuilder, DaemonSetBuilder, GATE, NodeBuilder, PodBuilder,
-    RuleBuilder, at, csi_node, daemon_set, moment, node, pod, rule,
+    Builder, CsiNodeBuilder, DaemonSetBuilder, GATE, NodeBuilder, PodBuilder, RuleBuilder, at,
+    csi_node, daemon_set, moment, node, pod, rule,
 };
 pub(crate) use world::{ConditionAnswer, World, configured_world, world};
 

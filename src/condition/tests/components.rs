@@ -1,7 +1,7 @@
 //! Checks, and all `DaemonSet`s of the cluster. Devices have a table of their own.
 
 use super::{assert_lack, worker};
-use crate::condition::{CHECK_LABEL, Component, Source};
+use crate::condition::{CHECK_LABEL, Component};
 use crate::object::ObjectKey;
 use crate::testing::{
     Builder, DaemonSetBuilder, PodBuilder, World, at, daemon_set, node, pod, rule, world,
@@ -25,9 +25,7 @@ fn the_newest_run_of_a_check_on_this_node_decides() {
     #[rustfmt::skip]
     let cases = [
         ("none", vec![], Some(MISSING)),
-        ("succeeded", vec![run("a", 10, "Succeeded")], None),
         ("running", vec![run("a", 10, "Running")], Some("pod checks/a has not ended yet")),
-        ("failed", vec![run("a", 10, "Failed")], Some("pod checks/a has failed")),
         ("failed, and succeeded when it was tried again", vec![run("b", 20, "Succeeded"), run("a", 10, "Failed")], None),
         ("succeeded, and failed later", vec![run("a", 10, "Succeeded"), run("b", 20, "Failed")], Some("pod checks/b has failed")),
         ("in the second in which the node was created", vec![run("a", 0, "Succeeded")], None),
@@ -114,60 +112,6 @@ fn all_daemon_sets_that_run_here_have_to_be_ready_or_bound_but_those_that_are_to
 }
 
 #[test]
-fn rules_that_wait_for_all_daemon_sets_share_what_their_taints_leave_out() {
-    let taint = |name: &str| format!("readiness.k8s.io/{name}");
-    let tolerating = |name: &str| {
-        let toleration = format!("{{key: {}, operator: Exists}}", taint(name));
-        daemon_set(&format!("tools/{name}")).toleration(&toleration)
-    };
-    // Each tolerates one of both taints: otherwise each rule would wait for what the other one keeps off.
-    for kind in [ALL, BOUND] {
-        let asks = |name: &str, kind: &str| {
-            let asks = rule(name).taint(&taint(name), "NoSchedule");
-            asks.waits_for(kind)
-        };
-        let world = world(&worker())
-            .waited_for(Component::AllDaemonSets)
-            .daemon_set(&tolerating("a"))
-            .daemon_set(&tolerating("b"))
-            .rule(&asks("a", ALL))
-            .rule(&asks("b", kind));
-        let plan = world.plan();
-        assert!(plan.outcomes.iter().all(|it| it.met), "{kind}");
-    }
-}
-
-#[test]
-fn a_daemon_set_that_only_a_taint_keeps_off_is_left_out_of_all_unless_it_has_a_pod() {
-    let agent = daemon_set("tools/agent");
-    let tainted = |key: &str| {
-        let node = worker().taint(key, "NoSchedule");
-        let world = world(&node).waited_for(Component::AllDaemonSets);
-        world.daemon_set(&agent)
-    };
-    let answer = tainted("dedicated").condition(ALL).unwrap();
-    assert_eq!(
-        answer.message,
-        "every DaemonSet meant for this node has a Ready pod on it; left out: DaemonSet tools/agent does not tolerate taint \
-         dedicated"
-    );
-    let passing = tainted("karpenter.sh/disrupted");
-    assert_lack(
-        "a passing taint",
-        &passing,
-        ALL,
-        Some("DaemonSet tools/agent has no pod on this node"),
-    );
-    let unready = tainted("dedicated").pod(&pod("tools/a").of(&agent));
-    assert_lack(
-        "it has a pod",
-        &unready,
-        ALL,
-        Some("pod tools/a is not Ready"),
-    );
-}
-
-#[test]
 fn a_daemon_set_that_the_rules_own_taint_keeps_off_is_left_out_of_all() {
     let gate = "readiness.k8s.io/all";
     let tolerating =
@@ -183,22 +127,4 @@ fn a_daemon_set_that_the_rules_own_taint_keeps_off_is_left_out_of_all() {
             .rule(&asks);
         assert_eq!(world.plan().outcomes[0].met, met);
     }
-}
-
-#[test]
-fn a_condition_that_names_no_component_counts_as_absent() {
-    #[rustfmt::skip]
-    let cases = [
-        ("daemonsets.nodegate.dev/all", Some(Component::AllDaemonSets)),
-        ("daemonsets.nodegate.dev/al", None),
-        ("check.nodegate.dev/checks.nccl.v2", Some(Component::Check(ObjectKey::new("checks", "nccl.v2")))),
-        ("check.nodegate.dev/nccl", None),
-        ("resourceslice.nodegate.dev/gpu.example.com", Some(Component::Devices("gpu.example.com".into()))),
-        ("resourceslice.nodegate.dev/GPU", None),
-    ];
-    for (kind, expected) in cases {
-        let expected = expected.map_or(Source::Nobody, Source::Component);
-        assert_eq!(Source::of(kind, &[]), expected, "{kind}");
-    }
-    assert_eq!(Source::of(BOUND, &[]), Source::DaemonSetsScheduled);
 }

@@ -1,11 +1,8 @@
 //! Which `DaemonSet`s a node waits for.
 
-use super::{
-    CNI_MISSING, COMPONENTS, DRIVERS, READY, SCHEDULED, assert_lack, assert_meant_for, cni,
-    cni_pod, labelled, worker,
-};
+use super::{COMPONENTS, DRIVERS, READY, SCHEDULED, assert_meant_for, cni, labelled, worker};
 use crate::api::ConditionStatus;
-use crate::testing::{Builder, CRITICAL, ConditionAnswer, PodBuilder, daemon_set, pod, world};
+use crate::testing::{ConditionAnswer, world};
 
 #[test]
 fn a_node_without_critical_components_lacks_nothing() {
@@ -25,108 +22,6 @@ fn a_node_without_critical_components_lacks_nothing() {
             recheck: None,
         };
         assert_eq!(world.condition(kind), Some(answer));
-    }
-}
-
-#[test]
-fn a_daemon_set_is_waited_for_until_it_has_a_live_pod_of_its_own() {
-    let proxy = daemon_set("kube-system/proxy").critical();
-    let agent = daemon_set("kube-system/agent").critical();
-    let with = |pod: PodBuilder| world(&worker()).daemon_set(&cni()).pod(&pod);
-    for (name, world, expected) in vec![
-        (
-            "no pod",
-            world(&worker()).daemon_set(&cni()),
-            Some(CNI_MISSING),
-        ),
-        ("a pod that is not Ready", with(cni_pod()), None),
-        (
-            "a terminating pod",
-            with(cni_pod().deleting()),
-            Some(CNI_MISSING),
-        ),
-        (
-            "a pod that succeeded",
-            with(cni_pod().phase("Succeeded")),
-            Some(CNI_MISSING),
-        ),
-        (
-            "a pod that failed",
-            with(cni_pod().phase("Failed")),
-            Some(CNI_MISSING),
-        ),
-        (
-            "a pod on another node",
-            with(cni_pod().on("worker-2")),
-            Some(CNI_MISSING),
-        ),
-        (
-            "a labelled pod that nobody controls",
-            with(pod("kube-system/cni-1").critical()),
-            Some(CNI_MISSING),
-        ),
-        (
-            "a pod of another DaemonSet",
-            with(pod("kube-system/cni-1").of(&proxy)).daemon_set(&proxy),
-            Some(CNI_MISSING),
-        ),
-        (
-            "a failed pod beside its replacement",
-            with(cni_pod().phase("Failed")).pod(&pod("kube-system/cni-2").of(&cni())),
-            None,
-        ),
-        (
-            "no label",
-            world(&worker()).daemon_set(&daemon_set("kube-system/cni")),
-            None,
-        ),
-        (
-            "a label on the metadata only",
-            world(&worker()).daemon_set(&daemon_set("kube-system/cni").label(CRITICAL, "true")),
-            None,
-        ),
-        (
-            "a label on the pod template only",
-            world(&worker())
-                .daemon_set(&daemon_set("kube-system/cni").template_label(CRITICAL, "true")),
-            None,
-        ),
-        (
-            "a label with another value",
-            world(&worker()).daemon_set(
-                &daemon_set("kube-system/cni")
-                    .label(CRITICAL, "false")
-                    .template_label(CRITICAL, "false"),
-            ),
-            None,
-        ),
-        (
-            "being deleted",
-            world(&worker()).daemon_set(&cni().deleting()),
-            None,
-        ),
-        (
-            "two without a pod",
-            world(&worker()).daemon_set(&cni()).daemon_set(&proxy),
-            Some("DaemonSets kube-system/cni, kube-system/proxy have no pod on this node"),
-        ),
-        (
-            "three without a pod",
-            world(&worker())
-                .daemon_set(&cni())
-                .daemon_set(&proxy)
-                .daemon_set(&agent),
-            Some(
-                "DaemonSets kube-system/agent, kube-system/cni, kube-system/proxy have no pod on this node",
-            ),
-        ),
-        (
-            "in a namespace that the class does not cover",
-            world(&worker()).daemon_set(&daemon_set("agents/agent").critical()),
-            None,
-        ),
-    ] {
-        assert_lack(name, &world, SCHEDULED, expected);
     }
 }
 

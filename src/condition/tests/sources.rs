@@ -1,92 +1,10 @@
-//! CSI drivers, configured classes, resources, and conditions that the Node reports itself.
+//! CSI drivers, configured classes and resources.
 
 use super::{CNI_MISSING, COMPONENTS, DRIVERS, READY, assert_lack, cni, cni_pod, worker};
 use crate::api::ConditionStatus;
 use crate::condition::{CHECK_LABEL, Component};
 use crate::object::ObjectKey;
-use crate::testing::{
-    Builder, ConditionAnswer, GATE, PodBuilder, World, configured_world, csi_node, daemon_set, pod,
-    rule, world,
-};
-
-#[test]
-fn csi_drivers_that_pods_wait_for_have_to_be_registered() {
-    let driver_pod = |driver: &str| cni_pod().waits_for_driver(driver);
-    let with = |pod: PodBuilder| world(&worker()).pod(&pod);
-    let both = || driver_pod("b.csi").waits_for_driver("a.csi");
-    for (name, world, expected) in vec![
-        ("no CSINode, nothing wanted", with(cni_pod()), None),
-        (
-            "no CSINode",
-            with(driver_pod("a.csi")),
-            Some("CSI driver a.csi is not registered on this node"),
-        ),
-        (
-            "no driver",
-            with(driver_pod("a.csi")).csi_node(&csi_node("worker-1")),
-            Some("CSI driver a.csi is not registered on this node"),
-        ),
-        (
-            "another driver",
-            with(driver_pod("a.csi")).csi_node(&csi_node("worker-1").driver("b.csi")),
-            Some("CSI driver a.csi is not registered on this node"),
-        ),
-        (
-            "registered",
-            with(driver_pod("a.csi")).csi_node(&csi_node("worker-1").driver("a.csi")),
-            None,
-        ),
-        (
-            "registered on an earlier node of the name",
-            with(driver_pod("a.csi"))
-                .csi_node(&csi_node("worker-1").owned_by("older").driver("a.csi")),
-            Some("CSI driver a.csi is not registered on this node"),
-        ),
-        (
-            "two wanted, none registered",
-            with(both()),
-            Some("CSI drivers a.csi, b.csi are not registered on this node"),
-        ),
-        (
-            "two wanted, one registered",
-            with(both()).csi_node(&csi_node("worker-1").driver("a.csi")),
-            Some("CSI driver b.csi is not registered on this node"),
-        ),
-        (
-            "two wanted and registered",
-            with(both()).csi_node(&csi_node("worker-1").driver("a.csi").driver("b.csi")),
-            None,
-        ),
-        (
-            "wanted by two pods",
-            with(driver_pod("a.csi"))
-                .pod(&pod("kube-system/y").critical().waits_for_driver("a.csi")),
-            Some("CSI driver a.csi is not registered on this node"),
-        ),
-        (
-            "wanted by a finished pod",
-            with(driver_pod("a.csi").phase("Succeeded")),
-            None,
-        ),
-        (
-            "wanted by a terminating pod",
-            with(driver_pod("a.csi").deleting()),
-            None,
-        ),
-        (
-            "wanted by a pod without the label",
-            with(pod("x/y").waits_for_driver("a.csi")),
-            None,
-        ),
-        (
-            "another annotation",
-            with(cni_pod().annotation("node.gardener.cloud/wait-for", "a.csi")),
-            None,
-        ),
-    ] {
-        assert_lack(name, &world, DRIVERS, expected);
-    }
-}
+use crate::testing::{Builder, World, configured_world, csi_node, daemon_set, pod, world};
 
 /// A class for GPU nodes that requires the drivers' volume counts, beside Gardener's class.
 const TWO_CLASSES: &str = "
@@ -174,28 +92,24 @@ fn a_class_is_about_its_own_components_only() {
 }
 
 #[test]
-fn a_gate_for_one_class_leaves_no_daemon_set_out_of_another() {
-    let gate = rule("gate").waits_for("gpu.example.com/CriticalComponentsReady");
-    let world = configured_world(&worker().taint(GATE, "NoSchedule"), TWO_CLASSES)
-        .daemon_set(&cni())
-        .rule(&gate);
-    assert_lack("Gardener's", &world, COMPONENTS, Some(CNI_MISSING));
-}
-
-#[test]
 fn components_are_asked_about_in_gardeners_order() {
-    let missing_driver = "CSI driver a.csi is not registered on this node";
-    let base = || world(&worker()).daemon_set(&cni());
-    let waiting = || cni_pod().waits_for_driver("a.csi");
+    let proxy = daemon_set("kube-system/proxy").critical();
+    let base = || world(&worker()).daemon_set(&cni()).daemon_set(&proxy);
+    let a = cni_pod().waits_for_driver("a.csi");
+    let b = pod("kube-system/proxy-1")
+        .of(&proxy)
+        .waits_for_driver("b.csi");
+    let ready = || base().pod(&a.clone().ready()).pod(&b.clone().ready());
+    let drivers = csi_node("worker-1").driver("a.csi").driver("b.csi");
     #[rustfmt::skip]
     let cases = [
-        ("no pod", base(), Some(CNI_MISSING)),
-        ("a pod that is not Ready and waits for a driver", base().pod(&waiting()), Some("pod kube-system/cni-1 is not Ready")),
-        ("a pod that waits for a driver", base().pod(&waiting().ready()), Some(missing_driver)),
-        ("everything", base().pod(&waiting().ready()).csi_node(&csi_node("worker-1").driver("a.csi")), None),
+        (base(), Some("DaemonSets kube-system/cni, kube-system/proxy have no pod on this node")),
+        (base().pod(&a).pod(&b), Some("pods kube-system/cni-1, kube-system/proxy-1 are not Ready")),
+        (ready(), Some("CSI drivers a.csi, b.csi are not registered on this node")),
+        (ready().csi_node(&drivers), None),
     ];
-    for (name, world, expected) in cases {
-        assert_lack(name, &world, COMPONENTS, expected);
+    for (world, expected) in cases {
+        assert_lack("in order", &world, COMPONENTS, expected);
     }
 }
 
@@ -271,50 +185,6 @@ fn drivers_and_resources_are_asked_about_by_name() {
     for (name, world, kind, expected) in cases {
         assert_lack(name, &world, kind, expected);
     }
-}
-
-#[test]
-fn a_reported_condition_with_a_reserved_prefix_does_not_count() {
-    for kind in [
-        COMPONENTS,
-        "node.gardener.cloud/Other",
-        "csidriver.nodegate.dev/a.csi",
-        "resource.nodegate.dev/nvidia.com/gpu",
-    ] {
-        let node = worker().condition(kind, "True");
-        let answer = world(&node)
-            .daemon_set(&cni())
-            .condition(kind)
-            .map(|answer| answer.status);
-        assert_ne!(answer, Some(ConditionStatus::True), "{kind}");
-    }
-    let unmade = world(&worker().condition("node.gardener.cloud/Other", "True"));
-    assert_eq!(unmade.condition("node.gardener.cloud/Other"), None);
-}
-
-#[test]
-fn any_other_reported_condition_counts_as_it_is() {
-    let reported = |status: &str| {
-        let condition = serde_json::json!({
-            "type": "NetworkReady", "status": status, "reason": "Why", "message": "because",
-        });
-        world(&worker().condition_with(condition)).condition("NetworkReady")
-    };
-    for (status, expected) in [
-        ("True", ConditionStatus::True),
-        ("False", ConditionStatus::False),
-        ("Unknown", ConditionStatus::Unknown),
-        ("", ConditionStatus::Unknown),
-    ] {
-        let answer = ConditionAnswer {
-            status: expected,
-            reason: "Why".into(),
-            message: "because".into(),
-            recheck: None,
-        };
-        assert_eq!(reported(status), Some(answer), "{status:?}");
-    }
-    assert_eq!(world(&worker()).condition("NetworkReady"), None);
 }
 
 #[test]

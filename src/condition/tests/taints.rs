@@ -1,40 +1,7 @@
 //! Which taints keep a `DaemonSet` off a node, and which are ignored because they will go.
 
-use super::{
-    CNI_MISSING, COMPONENTS, READY, SCHEDULED, assert_lack, assert_meant_for, cni, cni_pod, worker,
-};
+use super::{CNI_MISSING, COMPONENTS, READY, SCHEDULED, assert_lack, cni, cni_pod, worker};
 use crate::testing::{Builder, GATE, RuleBuilder, configured_world, rule, world};
-
-#[test]
-fn a_taint_that_stays_shuts_out_a_daemon_set_that_does_not_tolerate_it() {
-    let gpu = |effect| worker().taint_with("example.com/gpu", "yes", effect);
-    #[rustfmt::skip]
-    let cases = [
-        ("NoSchedule", gpu("NoSchedule"), cni(), false),
-        ("NoExecute", gpu("NoExecute"), cni(), false),
-        ("PreferNoSchedule", gpu("PreferNoSchedule"), cni(), true),
-        ("tolerated by key", gpu("NoSchedule"), cni().toleration("{key: example.com/gpu, operator: Exists}"), true),
-        ("tolerated by value", gpu("NoSchedule"), cni().toleration("{key: example.com/gpu, value: 'yes', effect: NoSchedule}"), true),
-        ("tolerated with another value", gpu("NoSchedule"), cni().toleration("{key: example.com/gpu, value: 'no'}"), false),
-        (
-            "tolerated with another effect",
-            gpu("NoExecute"),
-            cni().toleration("{key: example.com/gpu, operator: Exists, effect: NoSchedule}"),
-            false,
-        ),
-        ("everything tolerated", gpu("NoExecute"), cni().toleration("{operator: Exists}"), true),
-        (
-            "one of two tolerated",
-            gpu("NoSchedule").taint("example.com/other", "NoSchedule"),
-            cni().toleration("{key: example.com/gpu, operator: Exists}"),
-            false,
-        ),
-        ("a role", worker().taint("node-role.kubernetes.io/control-plane", "NoSchedule"), cni(), false),
-    ];
-    for (name, node, daemon_set, expected) in cases {
-        assert_meant_for(name, &node, &daemon_set, expected);
-    }
-}
 
 #[test]
 fn a_taint_that_will_go_is_ignored() {
@@ -111,20 +78,6 @@ fn a_class_says_what_it_leaves_out() {
 }
 
 #[test]
-fn a_live_pod_is_waited_for_whatever_labels_and_taints_say() {
-    let elsewhere = cni().node_selector("pool", "other");
-    let tainted = worker().taint("dedicated", "NoSchedule");
-    for (name, node, daemon_set) in [("label", worker(), elsewhere), ("taint", tainted, cni())] {
-        let world = world(&node).daemon_set(&daemon_set);
-        let with = |pod| world.clone().pod(&pod);
-        let unready = Some("pod kube-system/cni-1 is not Ready");
-        assert_lack(name, &with(cni_pod()), COMPONENTS, unready);
-        assert_lack(name, &with(cni_pod().ready()), COMPONENTS, None);
-        assert_lack(name, &with(cni_pod().deleting()), COMPONENTS, None);
-    }
-}
-
-#[test]
 fn a_taint_that_a_rule_manages_is_ignored() {
     let network = || rule("network").waits_for("NetworkReady");
     let elsewhere = |rule: RuleBuilder| rule.selects("pool", "other");
@@ -157,36 +110,6 @@ fn a_taint_left_by_a_rule_that_is_gone_is_ignored() {
 }
 
 #[test]
-fn a_daemon_set_that_does_not_tolerate_the_gate_is_left_out() {
-    let gate = || rule("gate").waits_for(COMPONENTS);
-    let tolerant = || cni().toleration(&format!("{{key: {GATE}, operator: Exists}}"));
-    #[rustfmt::skip]
-    let cases = [
-        ("intolerant", gate(), cni(), false),
-        ("tolerant", gate(), tolerant(), true),
-        ("a gate that waits for something else", rule("gate").waits_for("Ready"), cni(), true),
-        ("a gate of other nodes", gate().selects("pool", "other"), cni(), true),
-        ("a gate that only releases", gate().remove_only(), cni(), false),
-        ("a gate of the other effect", gate().taint(GATE, "NoExecute"), cni(), false),
-        ("a gate that repels nobody", gate().taint(GATE, "PreferNoSchedule"), cni(), true),
-        ("tolerant of another value", gate(), cni().toleration(&format!("{{key: {GATE}, value: other}}")), false),
-    ];
-    for (name, rule, daemon_set, expected) in cases {
-        let absent = world(&worker()).daemon_set(&daemon_set).rule(&rule);
-        let effect = absent.rules()[0].spec.as_ref().unwrap().effect;
-        let present = worker().taint(GATE, effect.as_str());
-        let present = world(&present).daemon_set(&daemon_set).rule(&rule);
-        for (when, world) in [
-            ("while the taint is there", present),
-            ("while it is not", absent),
-        ] {
-            let name = format!("{name}, {when}");
-            assert_lack(&name, &world, SCHEDULED, expected.then_some(CNI_MISSING));
-        }
-    }
-}
-
-#[test]
 fn an_unready_pod_that_the_gate_evicts_is_not_waited_for_since_it_comes_back_once_the_node_is_released()
  {
     let tolerant = || cni().toleration(&format!("{{key: {GATE}, operator: Exists}}"));
@@ -203,16 +126,4 @@ fn an_unready_pod_that_the_gate_evicts_is_not_waited_for_since_it_comes_back_onc
         assert_lack(name, &world, READY, expected);
         assert_lack(name, &world, COMPONENTS, expected);
     }
-}
-
-#[test]
-fn a_daemon_set_that_tolerates_only_the_gate_is_waited_for_on_a_newborn_node() {
-    let node = worker()
-        .taint("node.kubernetes.io/not-ready", "NoSchedule")
-        .taint(GATE, "NoSchedule");
-    let cni = cni().toleration(&format!("{{key: {GATE}, operator: Exists}}"));
-    let world = world(&node)
-        .daemon_set(&cni)
-        .rule(&rule("gate").waits_for(COMPONENTS));
-    assert_lack("newborn", &world, COMPONENTS, Some(CNI_MISSING));
 }
