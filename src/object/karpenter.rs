@@ -161,68 +161,6 @@ mod tests {
     use crate::object::Watched;
     use serde_json::json;
 
-    fn claim(value: Value) -> NodeClaim {
-        let object: Watched<NodeClaim> = serde_json::from_value(value).unwrap();
-        object.read().unwrap()
-    }
-
-    #[test]
-    fn a_claim_is_decoded_with_what_repair_reads() {
-        let json = json!({
-            "metadata": {"name": "c", "uid": "u", "resourceVersion": "7",
-                         "labels": {"karpenter.sh/nodepool": "gpu"},
-                         "annotations": {"karpenter.sh/nodeclaim-termination-timestamp": "2026-01-01T00:00:00Z"}},
-            "spec": {"readinessTTL": "5m", "requirements": []},
-            "status": {"nodeName": "n", "providerID": "kwok://1",
-                       "conditions": [{"type": "Initialized", "status": "Unknown"},
-                                      {"type": "Rebooting", "status": "True"}]},
-        });
-        let expected = NodeClaim {
-            name: "c".into(),
-            uid: "u".into(),
-            node_pool: Some("gpu".into()),
-            node_name: Some("n".into()),
-            provider_id: Some("kwok://1".into()),
-            readiness_ttl: Some("5m".into()),
-            termination: Some("2026-01-01T00:00:00Z".into()),
-            stage: ClaimStage::Rebooting,
-            ..NodeClaim::default()
-        };
-        assert_eq!(claim(json), expected);
-    }
-
-    #[test]
-    fn a_claim_of_another_form_is_read_as_far_as_nothing_depends_on_it() {
-        let meta = json!({"name": "c", "uid": "u"});
-        let read = claim(json!({
-            "metadata": meta,
-            "spec": {"readinessTTL": {"after": 5}},
-            "status": {"nodeName": 5, "providerID": ["kwok://1"]},
-        }));
-        let expected = NodeClaim {
-            name: "c".into(),
-            uid: "u".into(),
-            readiness_ttl: Some("(no text)".into()),
-            ..NodeClaim::default()
-        };
-        assert_eq!(read, expected);
-        let empty = claim(json!({"metadata": meta, "status": {"nodeName": "", "providerID": ""}}));
-        assert_eq!((empty.node_name, empty.provider_id), (None, None));
-        #[rustfmt::skip]
-        let cases = [
-            (json!(5), "status: invalid type"),
-            (json!({"conditions": {}}), "status.conditions: invalid type"),
-            (json!({"conditions": [5]}), "status.conditions[0]: invalid type"),
-            (json!({"conditions": [{"type": 5}]}), "status.conditions[0].type: invalid type"),
-        ];
-        for (status, complaint) in cases {
-            let object = json!({"metadata": meta, "status": status});
-            let object: Watched<NodeClaim> = serde_json::from_value(object).unwrap();
-            let said = object.read().unwrap_err().to_string();
-            assert!(said.starts_with(complaint), "{status}: {said}");
-        }
-    }
-
     #[test]
     fn everything_but_false_forbids_repair() {
         for key in [DO_NOT_REPAIR, KARPENTERS_DO_NOT_REPAIR] {
@@ -232,7 +170,8 @@ mod tests {
                 let pool: Watched<NodePool> = serde_json::from_value(object.clone()).unwrap();
                 let expected = forbids.then_some(key);
                 assert_eq!(pool.read().unwrap().do_not_repair, expected, "{value}");
-                assert_eq!(claim(object).do_not_repair, expected, "{value}");
+                let claim: Watched<NodeClaim> = serde_json::from_value(object).unwrap();
+                assert_eq!(claim.read().unwrap().do_not_repair, expected, "{value}");
             }
         }
     }

@@ -72,25 +72,3 @@ impl Kind for RuleObject {
         Ok(Self::new(object.metadata.clone(), spec, status))
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use serde_json::json;
-
-    #[test]
-    fn a_spec_that_cannot_be_read_is_kept_as_a_complaint() {
-        for (object, complaint) in [
-            (json!({"metadata": {"name": "a"}}), "missing field `spec`"),
-            (
-                json!({"metadata": {"name": "a"}, "spec": {"conditions": 1}, "status": []}),
-                "conditions: invalid type",
-            ),
-        ] {
-            let rule: RuleObject = serde_json::from_value(object).unwrap();
-            let said = rule.spec.unwrap_err();
-            assert!(said.contains(complaint), "{said}");
-            assert_eq!(rule.status, NodeReadinessRuleStatus::default());
-        }
-    }
-}
