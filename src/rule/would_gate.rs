@@ -101,22 +101,12 @@ mod tests {
     fn the_condition_is_named_that_most_nodes_have_never_reported() {
         let mut would_gate = WouldGate::of(5);
         would_gate.add([]);
-        assert_eq!(
-            would_gate.to_string(),
-            "1 of 5 selected nodes is unmet and not held: it would be gated at once"
-        );
         would_gate.add(["B", "A"]);
-        would_gate.add(["A", "B", "C"]);
-        assert_eq!(
-            would_gate.to_string(),
-            "3 of 5 selected nodes are unmet and not held (2 have never reported A): they would be gated at once"
-        );
-        would_gate.add(["C"]);
-        would_gate.add(["C"]);
+        would_gate.add(["A", "B"]);
         would_gate.at_least = true;
         assert_eq!(
             would_gate.to_string(),
-            "at least 5 of 5 selected nodes are unmet and not held (3 have never reported C): they would be \
+            "at least 3 of 5 selected nodes are unmet and not held (2 have never reported A): they would be \
              gated at once"
         );
     }

@@ -4,7 +4,7 @@ use super::gate;
 use crate::api::MAX_CONDITIONS;
 use crate::config::Config;
 use crate::rule::Rule;
-use crate::testing::{Builder, GATE, RuleBuilder, rule};
+use crate::testing::{RuleBuilder, rule};
 
 fn compile(rule: &RuleBuilder) -> Rule {
     rule.build(&Config::default().classes().unwrap())
@@ -84,40 +84,4 @@ fn a_rule_that_cannot_be_used_says_why() {
         rejection.starts_with("spec cannot be read: ") && rejection.contains("sometimes"),
         "{rejection}"
     );
-}
-
-#[test]
-fn a_rule_that_upstream_would_accept_is_accepted() {
-    let default = "conditions: [{type: A, requiredStatus: 'False', defaultStatus: 'True'}]";
-    #[rustfmt::skip]
-    let cases = [
-        ("the least there is", gate("r")),
-        ("anyOf", gate("r").spec("conditionPolicy: anyOf")),
-        ("defaultStatus", rule("r").spec(default)),
-        ("bootstrap-only", gate("r").bootstrap_only()),
-        ("NoExecute", gate("r").taint(GATE, "NoExecute")),
-        ("an expression as selector", gate("r").spec("nodeSelector: {matchExpressions: [{key: a, operator: Exists}]}")),
-        ("a taint value", gate("r").spec("taint: {key: readiness.k8s.io/gate, effect: NoSchedule, value: yes_1}")),
-    ];
-    for (name, rule) in cases {
-        assert!(compile(&rule).spec.is_ok(), "{name}");
-    }
-}
-
-#[test]
-fn a_rule_acts_only_with_its_finalizer_and_decides_only_while_it_stays() {
-    for (name, rule, active, live) in [
-        ("plain", gate("r"), true, true),
-        ("dry run", gate("r").dry_run(), true, false),
-        ("being deleted", gate("r").deleting(), true, false),
-        ("no finalizer", gate("r").without_finalizer(), false, false),
-        ("rejected", rule("r"), false, false),
-    ] {
-        let rule = compile(&rule);
-        assert_eq!(
-            (rule.active().is_some(), rule.live().is_some()),
-            (active, live),
-            "{name}"
-        );
-    }
 }
