@@ -107,30 +107,3 @@ impl Filter {
             })
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_filter_means_the_same_to_the_api_server_and_in_memory() {
-        let bound = Filter::default().bound().unfinished();
-        let bound = bound.is("metadata.name", "p");
-        let selector =
-            "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed,metadata.name=p";
-        assert_eq!(bound.fields.as_deref(), Some(selector));
-        for (node, phase, expected) in [
-            ("n", "Running", true),
-            ("", "Pending", false),
-            ("n", "Failed", false),
-        ] {
-            let pod = serde_json::json!({
-                "metadata": {"namespace": "ns", "name": "p"},
-                "spec": {"nodeName": node},
-                "status": {"phase": phase},
-            });
-            let passes = bound.lets_through(&pod.to_string());
-            assert_eq!(passes, expected, "{node} {phase}");
-        }
-    }
-}

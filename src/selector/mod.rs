@@ -178,16 +178,4 @@ mod tests {
             assert!(!is_valid(&"a".repeat(longest + 1)), "{index}");
         }
     }
-
-    #[test]
-    fn a_selector_prints_as_a_list_request_takes_it() {
-        let selector: LabelSelector = serde_json::from_str(
-            r#"{"matchLabels":{"a":"b"},"matchExpressions":[{"key":"c","operator":"NotIn","values":["d","e"]},
-               {"key":"f","operator":"Exists"},{"key":"g","operator":"DoesNotExist"}]}"#,
-        )
-        .unwrap();
-        let selector = Selector::parse(&selector).unwrap();
-        assert_eq!(selector.to_string(), "a in (b),c notin (d,e),f,!g");
-        assert!(!selector.is_empty());
-    }
 }
