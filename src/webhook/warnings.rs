@@ -130,36 +130,6 @@ mod tests {
     use crate::testing::{daemon_set, kept, node, rule};
 
     #[test]
-    fn a_labelled_daemon_set_that_its_class_does_not_cover_is_warned_of() {
-        let classes = Config::default().classes().unwrap();
-        let labelled = |key: &str| {
-            let labelled = daemon_set(key).critical().toleration("{operator: Exists}");
-            labelled.object()
-        };
-        let surroundings = Surroundings {
-            daemon_sets: Some([labelled("tenant/agent"), labelled("kube-system/cni")].into()),
-            ..Surroundings::default()
-        };
-        for (condition, expected) in [
-            (
-                "node.gardener.cloud/CriticalPodsReady",
-                vec![
-                    "DaemonSet tenant/agent is labelled as critical, but its namespace is none of class 'gardener': it is \
-                     not waited for; add the namespace to the class in the configuration file, or take the label off",
-                ],
-            ),
-            ("csidriver.nodegate.dev/a.csi", vec![]),
-        ] {
-            let rule = rule("r").waits_for(condition).build(&classes);
-            let spec = rule.spec.as_ref().unwrap();
-            assert_eq!(
-                warnings((&rule, spec), true, &classes, &surroundings),
-                expected
-            );
-        }
-    }
-
-    #[test]
     fn a_taint_that_a_named_daemon_set_does_not_tolerate_is_warned_of() {
         let classes = Config::default().classes().unwrap();
         let agent = daemon_set("tools/agent").toleration("{key: readiness.k8s.io/gate}");

@@ -86,38 +86,6 @@ const REJECTION: &str = r#"validation failed: [spec.taint.key: Invalid value: "r
 const CONFLICT: &str = "conflicts with existing rule 'old' - same taint key 'readiness.k8s.io/x' and effect 'NoSchedule' with overlapping node selectors";
 
 #[test]
-fn a_new_rule_must_not_conflict_with_another() {
-    #[rustfmt::skip]
-    let cases = [
-        ("same nodes", "{}", "{}", true),
-        ("another key", "spec: {taint: {key: readiness.k8s.io/y}}", "{}", false),
-        ("another effect", "spec: {taint: {effect: PreferNoSchedule}}", "{}", false),
-        ("another value", "spec: {taint: {value: v}}", "{}", true),
-        ("other nodes", "spec: {nodeSelector: {matchLabels: {zone: b}}}", "{}", false),
-        ("perhaps the same nodes", "spec: {nodeSelector: {matchLabels: {zone: null, os: linux}}}", "{}", true),
-        ("a dry run", "{}", "spec: {dryRun: true}", false),
-        ("itself a dry run", "spec: {dryRun: true}", "{}", false),
-        ("one that is going", "{}", "metadata: {deletionTimestamp: '2026-01-01T00:00:00Z'}", false),
-        ("one that cannot be used", "{}", "spec: {conditions: []}", true),
-        ("one of all nodes", "{}", "spec: {nodeSelector: {matchLabels: null}}", true),
-        ("one whose nodes nobody knows", "{}", "spec: {nodeSelector: {matchLabels: {zone: 'a b'}}}", true),
-    ];
-    for (what, new, old, conflicts) in cases {
-        let expected = if conflicts {
-            Err(REJECTION.into())
-        } else {
-            Ok(Vec::new())
-        };
-        let others = beside(&[rule("old", old)]);
-        assert_eq!(
-            verdict(&rule("new", new), None, &others),
-            expected,
-            "{what}"
-        );
-    }
-}
-
-#[test]
 fn an_update_is_held_against_other_rules_only_for_what_it_changes() {
     #[rustfmt::skip]
     let cases = [
@@ -141,20 +109,6 @@ fn an_update_is_held_against_other_rules_only_for_what_it_changes() {
     let resolved = verdict(&after, Some(&before), &beside(&[rule("old", "{}")]));
     let warnings = Vec::new();
     assert_eq!(resolved, Ok(warnings));
-}
-
-#[test]
-fn of_many_conflicts_some_are_named() {
-    let others: Vec<_> = (0..5)
-        .map(|number| rule(&format!("old-{number}"), "{}"))
-        .collect();
-    let Err(why) = verdict(&rule("new", "{}"), None, &beside(&others)) else {
-        panic!("accepted");
-    };
-    assert!(
-        why.contains("'old-2'") && why.ends_with("(+2 more)]"),
-        "{why}"
-    );
 }
 
 #[test]
@@ -188,22 +142,6 @@ fn a_rule_that_cannot_be_used_is_turned_down() {
     #[rustfmt::skip]
     let cases = [
         (
-            "spec: {nodeSelector: {matchLabels: null}}",
-            "validation failed: [spec.nodeSelector: Required value: nodeSelector must not be empty",
-        ),
-        (
-            "spec: {nodeSelector: {matchLabels: {zone: 'a b'}}}",
-            "[spec.nodeSelector: Invalid value: \"a b\" is not a valid value for label \"zone\"]",
-        ),
-        (
-            "spec: {enforcementMode: bootstrap-only, conditionPolicy: anyOf}",
-            "[spec.conditionPolicy: Forbidden: anyOf conditionPolicy is not supported with bootstrap-only enforcementMode]",
-        ),
-        (
-            "spec: {enforcementMode: bootstrap-only, taint: {value: '-'}, conditions: [{type: A, requiredStatus: 'True', defaultStatus: 'True'}]}",
-            "[spec.conditions[0].defaultStatus: Forbidden: defaultStatus should not be used with bootstrap-only enforcementMode, spec.taint.value: Invalid value: \"-\": taint value must be a valid label value]",
-        ),
-        (
             "spec: {enforcementMode: bootstrap-only, conditionPolicy: anyOf, nodeSelector: {matchLabels: null}, conditions: [{type: A, requiredStatus: 'True', defaultStatus: 'True'}]}",
             "must not be empty: name a label, such as kubernetes.io/os: linux, spec.conditions[0].defaultStatus: Forbidden: defaultStatus should not be used with bootstrap-only enforcementMode, spec.conditionPolicy: Forbidden: anyOf",
         ),
@@ -219,55 +157,5 @@ fn a_rule_that_cannot_be_used_is_turned_down() {
             Err(why) => assert!(why.contains(expected), "{why}\n{expected}"),
             Ok(_) => panic!("accepted: {patch}"),
         }
-    }
-}
-
-#[test]
-fn a_rule_that_cannot_be_used_and_has_the_taint_of_another_is_told_both() {
-    let empty = "spec: {nodeSelector: {matchLabels: null}}";
-    let others = beside(&[rule("old", "{}")]);
-    let Err(why) = verdict(&rule("new", empty), None, &others) else {
-        panic!("accepted");
-    };
-    let conflict = REJECTION.trim_start_matches("validation failed: [");
-    assert!(
-        why.contains("spec.nodeSelector: Required value") && why.ends_with(conflict),
-        "{why}"
-    );
-    // What was wrong before, and still is, is no reason.
-    let before = rule("new", empty);
-    let mut after = before.clone();
-    after["spec"]["nodegate"]["gracePeriod"] = json!("1m");
-    let verdict = verdict(&after, Some(&before), &others);
-    assert!(verdict.is_ok(), "{verdict:?}");
-}
-
-#[test]
-fn a_rule_that_upstream_took_can_be_changed_as_long_as_no_fault_is_added() {
-    let default = "conditions: [{type: A, requiredStatus: 'True', defaultStatus: 'True'}]";
-    #[rustfmt::skip]
-    let cases = [
-        ("anyOf", "enforcementMode: bootstrap-only, conditionPolicy: anyOf"),
-        ("defaultStatus", &format!("enforcementMode: bootstrap-only, {default}")),
-        ("an empty selector", "nodeSelector: {matchLabels: null}"),
-        ("an unreadable spec", "nodegate: {gracePeriod: soon}"),
-    ];
-    for (what, fault) in cases {
-        let before = rule("r", &format!("spec: {{{fault}}}"));
-        let with = |change: &str| rule("r", &format!("spec: {{{fault}, {change}}}"));
-        let others = Surroundings::default();
-        match verdict(&with("dryRun: true"), Some(&before), &others) {
-            Ok(warnings) => {
-                assert_eq!(warnings.len(), 1, "{what}: {warnings:?}");
-                assert!(warnings[0].starts_with("the rule stays without effect: spec"));
-            }
-            Err(why) => panic!("{what}: {why}"),
-        }
-        let worse = verdict(&with("taint: {key: x.io/y}"), Some(&before), &others);
-        let is_worse = matches!(&worse, Err(why) if why.contains("spec.taint.key"));
-        assert!(
-            is_worse || what == "an unreadable spec",
-            "{what}: {worse:?}"
-        );
     }
 }
