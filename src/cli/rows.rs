@@ -627,16 +627,10 @@ mod tests {
 
     #[test]
     fn every_rule_that_holds_a_node_is_named_and_since_when_it_can_have_held_it() {
-        let of = |name: &str| {
-            let taint = format!("readiness.k8s.io/{name}");
-            (
-                rule(name).waits_for("Net").taint(&taint, "NoSchedule"),
-                taint,
-            )
-        };
         let (mut scene, mut tainted) = (Scene::default(), node("n").created(at(-600)));
         for name in ["a", "b", "c"] {
-            let (rule, taint) = of(name);
+            let taint = format!("readiness.k8s.io/{name}");
+            let rule = rule(name).waits_for("Net").taint(&taint, "NoSchedule");
             scene = scene.rule(&rule.created(at(30)));
             tainted = tainted.taint(&taint, "NoSchedule");
         }
