@@ -62,6 +62,12 @@ fn the_page_has_all_that_it_is_about() {
     ] {
         assert!(page.contains(text), "{text}: {page}");
     }
+    let count = |name: &str| elements(&page).iter().filter(|it| **it == name).count();
+    assert_eq!((count("script"), count("link")), (0, 0));
+    assert!(
+        !page.contains("src=") && !page.contains("href=") && !page.contains("url("),
+        "{page}"
+    );
 }
 
 #[test]
