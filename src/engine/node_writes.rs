@@ -314,7 +314,7 @@ fn hold(node: &Node, rule: &Rule, spec: &CompiledSpec) -> Option<Hold> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{Builder, GATE, World, at, node, rule, world};
+    use crate::testing::{GATE, World, at, node, rule, world};
 
     /// The bootstraps that the node's plan completes, each with its Event.
     fn completed_in(world: &World) -> Vec<(Count, Option<Notice>)> {

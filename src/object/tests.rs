@@ -4,7 +4,6 @@ pub(crate) mod kept;
 
 use std::fmt::Debug;
 
-use kube::Resource;
 use kube::core::{ObjectList, WatchEvent};
 use proptest::prelude::*;
 use proptest::sample::{select, subsequence};

@@ -113,6 +113,18 @@ fn a_hostile_image_name_stays_in_its_comment() {
     assert_eq!(rules(&text).len(), 1);
 }
 
+#[test]
+fn where_nothing_is_suggested_one_object_is_written_that_is_not_stored() {
+    let answer = suggested(of(&[]));
+    let text = answer.text(&Page::plain(at(0)));
+    let head = "# No known component lacks a rule; 0 DaemonSets were checked.\n";
+    assert!(text.starts_with(head), "{text}");
+    let object: Value = serde_saphyr::from_str(&text).unwrap();
+    assert_eq!(object["kind"], "SelfSubjectReview");
+    let list = serde_json::to_value(Typed::of(&answer)).unwrap();
+    assert_eq!(list["items"], json!([]));
+}
+
 fn driver(name: &str) -> (ResourceKind, Value) {
     let driver = json!({"metadata": {"name": name}, "spec": {}});
     (ResourceKind::CsiDrivers, driver)
