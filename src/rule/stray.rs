@@ -115,7 +115,7 @@ impl Rule {
 impl fmt::Display for WhyStray {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NoRule => f.write_str("no rule has a taint with this key"),
+            Self::NoRule => f.write_str("no rule has this taint"),
             Self::OtherEffect(rule, effect) => {
                 write!(f, "rule '{rule}' removes the one with effect {effect} only")
             }

@@ -339,7 +339,7 @@ mod tests {
         let read = scene.read(at(60));
         let expected = StrayTaint {
             taint: format!("{misspelt}:NoSchedule"),
-            why: "no rule has a taint with this key".into(),
+            why: "no rule has this taint".into(),
             nodes: 2,
             example: "a".into(),
         };
