@@ -112,13 +112,13 @@ pub(super) fn on_no_node(rule: &str, daemon_set: &ObjectKey, selected: usize) ->
 
 pub(super) fn shut_out(spec: &CompiledSpec, daemon_set: &ObjectKey, is_named: bool) -> Finding {
     let (key, effect) = (&spec.taint.key, spec.effect);
-    let (critical, waits) = if is_named {
-        ("", "a node for which it is meant waits in vain")
+    let waits = if is_named {
+        "a node for which it is meant waits in vain"
     } else {
-        ("critical ", "is not waited for")
+        "is not waited for"
     };
     let message = format!(
-        "{critical}DaemonSet {daemon_set} does not tolerate the taint {key}:{effect}: it cannot start on a node that has it, and \
+        "DaemonSet {daemon_set} does not tolerate the taint {key}:{effect}: it cannot start on a node that has it, and \
          {waits}"
     );
     let fix = format!("add to its pod template: tolerations: [{{key: {key}, operator: Exists}}]");

@@ -53,7 +53,7 @@ async fn a_risky_rule_is_accepted_with_a_warning() -> Result<()> {
     let warnings = create(cluster, risky.spec("conditions", misspelt)).await?;
     for expected in [
         "Warning: CAUTION: NoExecute with continuous mode evicts pods when conditions fail",
-        "Warning: critical DaemonSet kube-system/cni does not tolerate the taint readiness.k8s.io/risky:NoExecute",
+        "Warning: DaemonSet kube-system/cni does not tolerate the taint readiness.k8s.io/risky:NoExecute",
         "Warning: no node that the rule selects has a condition of type 'example.com/Misspelt' today",
     ] {
         has_words(&warnings, expected)?;

@@ -149,7 +149,7 @@ fn a_daemon_set_that_a_rule_does_not_wait_for_is_told_of_once() {
     assert_eq!(
         bench.told(),
         [
-            "DaemonSetsShutOut r: critical DaemonSet kube-system/cni does not tolerate the taint \
+            "DaemonSetsShutOut r: DaemonSet kube-system/cni does not tolerate the taint \
              readiness.k8s.io/gate:NoSchedule: it cannot start on a node that has it, and is not waited for (add to its pod \
              template: tolerations: [{key: readiness.k8s.io/gate, operator: Exists}])"
         ]

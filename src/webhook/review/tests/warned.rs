@@ -197,8 +197,9 @@ fn a_critical_daemon_set_that_cannot_start_is_warned_of() {
         assert_eq!(!warnings.is_empty(), warned, "{what}: {warnings:?}");
         for warning in warnings {
             assert!(
-                warning.starts_with("critical DaemonSet ns/one does not tolerate the taint readiness.k8s.io/x:NoSchedule")
-                    && warning.contains("(+1 more)"),
+                warning.starts_with(
+                    "DaemonSet ns/one does not tolerate the taint readiness.k8s.io/x:NoSchedule"
+                ) && warning.contains("(+1 more)"),
                 "{warning}"
             );
         }
