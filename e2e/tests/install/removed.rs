@@ -45,7 +45,8 @@ async fn a_reinstallation_with_rules_in_place_loses_none_and_a_removal_leaves_no
     };
     let before = there().await?;
     controller.stop().await?;
-    let delete = ["delete", "--timeout=120s"];
+    // What is in the namespace may be gone with it before it is deleted itself.
+    let delete = ["delete", "--ignore-not-found", "--timeout=120s"];
     cluster.kubectl_on(&delete, &config("default")).await?;
     assert_eq!(there().await?, before);
     assert!(has_taint(&client, "held", TAINT).await?);
@@ -66,7 +67,6 @@ async fn a_reinstallation_with_rules_in_place_loses_none_and_a_removal_leaves_no
     assert!(!has_taint(&client, "held", TAINT).await?);
     controller.stop().await?;
     for folder in ["default", "crd"] {
-        let delete = ["delete", "--timeout=120s"];
         cluster.kubectl_on(&delete, &config(folder)).await?;
     }
     let kinds = "namespace,clusterrole,clusterrolebinding,crd";
