@@ -1,7 +1,7 @@
 //! The suggestions for each kind of `DaemonSet`, and that they can be applied unchanged.
 
 use super::*;
-use crate::cli::page::{Page, Render};
+use crate::cli::page::{Page, Render, Typed};
 use crate::cli::read::{Lists, ObjectSource, snapshot};
 use crate::cli::snapshot::Wanted;
 use crate::cluster::ResourceKind;
