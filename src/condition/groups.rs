@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use crate::api::words;
 use crate::object::{DaemonSet, ObjectKey};
 use crate::selector::Selector;
 
@@ -62,29 +63,15 @@ impl Namespaces {
     }
 }
 
-/// A question about a class on a node. With the class's prefix, its name is a condition type.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Question {
-    /// Does every `DaemonSet` that runs on the node have a pod there?
-    DaemonSetsScheduled,
-    PodsReady,
-    /// Are the CSI drivers that the pods wait for registered?
-    CsiDriversRegistered,
-    ComponentsReady,
-}
-
-impl Question {
-    const NAMES: [(&'static str, Self); 4] = [
-        ("CriticalDaemonSetsScheduled", Self::DaemonSetsScheduled),
-        ("CriticalPodsReady", Self::PodsReady),
-        ("CSIDriversRegistered", Self::CsiDriversRegistered),
-        ("CriticalComponentsReady", Self::ComponentsReady),
-    ];
-
-    /// The question whose condition type has this name after the class's prefix.
-    pub fn from_name(name: &str) -> Option<Self> {
-        let (_, question) = Self::NAMES.iter().find(|(known, _)| *known == name)?;
-        Some(*question)
+words! {
+    /// A question about a class on a node. With the class's prefix, its word is a condition type.
+    pub enum Question {
+        /// Does every `DaemonSet` that runs on the node have a pod there?
+        DaemonSetsScheduled = "CriticalDaemonSetsScheduled",
+        PodsReady = "CriticalPodsReady",
+        /// Are the CSI drivers that the pods wait for registered?
+        CsiDriversRegistered = "CSIDriversRegistered",
+        ComponentsReady = "CriticalComponentsReady",
     }
 }
 

@@ -48,7 +48,7 @@ impl Source {
         let mut source = Self::Node;
         for (class, it) in classes.iter().enumerate() {
             if let Some(name) = kind.strip_prefix(it.condition_prefix.as_str()) {
-                if let Some(question) = Question::from_name(name) {
+                if let Ok(question) = name.parse() {
                     return Self::Class { class, question };
                 }
                 source = Self::Nobody;
@@ -163,6 +163,6 @@ fn key(name: &str) -> Option<ObjectKey> {
 /// it. A class's prefix ends with a slash, too.
 pub(crate) fn is_ours(kind: &str, reason: &str) -> bool {
     let name = kind.rsplit_once('/').map(|(_, name)| name);
-    name.is_some_and(|name| split(kind).is_some() || Question::from_name(name).is_some())
+    name.is_some_and(|name| split(kind).is_some() || name.parse::<Question>().is_ok())
         && detail::is_synthesized_reason(reason)
 }
