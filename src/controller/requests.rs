@@ -218,8 +218,8 @@ fn event(notice: Notice, at: Timestamp, number: u64, instance: &str) -> Event {
 
 fn reference(about: About) -> ObjectReference {
     ObjectReference {
-        api_version: Some(about.api_version),
-        kind: Some(about.kind.into()),
+        api_version: Some(about.kind.api_version()),
+        kind: Some(about.kind.kind().into()),
         name: Some(about.name.to_string()),
         uid: about.uid.map(|uid| uid.to_string()),
         ..ObjectReference::default()

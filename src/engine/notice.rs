@@ -4,8 +4,7 @@ use std::sync::Arc;
 
 use super::error::{ADD_TAINT_ERROR, REMOVE_TAINT_ERROR};
 use super::status;
-use crate::api::names::{GROUP, KIND, VERSION};
-use crate::object::Node;
+use crate::object::{Node, ResourceKind};
 use crate::rule::Rule;
 use crate::text::cut;
 
@@ -116,8 +115,7 @@ topics! {
 /// The object that a notice is about.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct About {
-    pub api_version: String,
-    pub kind: &'static str,
+    pub kind: ResourceKind,
     pub name: Arc<str>,
     pub uid: Option<Arc<str>>,
 }
@@ -125,8 +123,7 @@ pub struct About {
 impl About {
     pub fn node(name: &Arc<str>, uid: &Arc<str>) -> Self {
         Self {
-            api_version: "v1".into(),
-            kind: "Node",
+            kind: ResourceKind::Nodes,
             name: name.clone(),
             uid: Some(uid.clone()),
         }
@@ -134,8 +131,7 @@ impl About {
 
     pub fn rule(name: &str, uid: &str) -> Self {
         Self {
-            api_version: format!("{GROUP}/{VERSION}"),
-            kind: KIND,
+            kind: ResourceKind::Rules,
             name: name.into(),
             uid: Some(uid.into()),
         }

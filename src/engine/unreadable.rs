@@ -5,7 +5,6 @@ use tracing::warn;
 use super::cache::{Broken, Cache};
 use super::notice::{self, About, Notice};
 use super::outbox::Outbox;
-use crate::api::names::{GROUP, VERSION};
 use crate::condition::{Component, ComponentGroup, Watch};
 use crate::rule::CompiledSpec;
 
@@ -19,21 +18,18 @@ pub(super) fn tell_unreadable(cache: &mut Cache, out: &mut Outbox) {
                 tell_on_node(&broken, cache, out);
             }
             Watch::DaemonSets(group) => tell_on_rules(&broken, group, cache, out),
-            Watch::Rules => tell_on_itself(&broken, &format!("{GROUP}/{VERSION}"), out),
-            // Nothing goes by it, and the log says so.
-            Watch::NodeClaims | Watch::NodePools => tell_on_itself(&broken, "karpenter.sh/v1", out),
+            Watch::Rules | Watch::NodeClaims | Watch::NodePools => tell_on_itself(&broken, out),
         }
     }
 }
 
 /// Reports a cluster-scoped object on itself.
-fn tell_on_itself(broken: &Broken, api_version: &str, out: &mut Outbox) {
+fn tell_on_itself(broken: &Broken, out: &mut Outbox) {
     if broken.key.name.is_empty() {
         return;
     }
     let about = About {
-        api_version: api_version.to_owned(),
-        kind: broken.watch.kind(),
+        kind: broken.watch.resource(),
         name: broken.key.name.clone(),
         uid: broken.uid.clone(),
     };

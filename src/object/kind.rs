@@ -1,7 +1,7 @@
 //! The kinds of objects that are read.
 
 use kube::Resource;
-use kube::core::{ApiResource, DynamicObject, GroupVersionKind};
+use kube::core::{ApiResource, DynamicObject, GroupVersion, GroupVersionKind};
 use serde::{Deserialize, Serialize};
 
 /// One line for each kind: its plural and API group, its version, its name in manifests, and what is unknown without it.
@@ -52,6 +52,12 @@ impl ResourceKind {
     /// The kind's name in manifests.
     pub const fn kind(self) -> &'static str {
         self.row()[2]
+    }
+
+    /// The group and version in manifests.
+    pub(crate) fn api_version(self) -> String {
+        let [group, version, ..] = self.row();
+        GroupVersion::gv(group, version).api_version()
     }
 
     /// The resource's name in the API's URLs.

@@ -342,7 +342,8 @@ impl Bench {
         }
         if let Request::PostEvent { notice, .. } = &request {
             let (reason, name) = (notice.topic.reason, &notice.about.name);
-            assert!(notice.topic.on.contains(notice.about.kind), "{notice:?}");
+            let kind = notice.about.kind.kind();
+            assert!(notice.topic.on.contains(kind), "{notice:?}");
             let names_rule = ["NodeHeld", "AddTaintError", "RemoveTaintError"].contains(&reason);
             assert_eq!(notice.related.is_some(), names_rule, "{notice:?}");
             let told = format!("{reason} {name}: {}", notice.note);
