@@ -314,7 +314,7 @@ impl RuleOnNode {
             rule: rule.name.clone(),
             others: Vec::new(),
             state,
-            taint: format!("{}:{}", spec.taint.key, spec.effect),
+            taint: spec.taint.to_string(),
             mode: spec.mode,
             tainted: outcome.tainted,
             deleting: false,

@@ -96,15 +96,13 @@ details! {
             write!(f, "DaemonSet {daemon_set} is not meant for this node");
         DoesNotTolerateGate { daemon_set: &'a ObjectKey, taint: &'a Taint } = "DoesNotTolerate", write!(
             f,
-            "DaemonSet {daemon_set} does not tolerate the taint {}:{} of a rule that waits for it: add the toleration to its \
-             pod template",
-            taint.key, taint.effect
+            "DaemonSet {daemon_set} does not tolerate the taint {taint} of a rule that waits for it: add the toleration to its \
+             pod template"
         );
         DoesNotTolerate { daemon_set: &'a ObjectKey, taint: &'a Taint } = "DoesNotTolerate", write!(
             f,
-            "DaemonSet {daemon_set} does not tolerate the taint {}:{} of this node: add the toleration to its pod template, or \
-             leave such nodes out of the rule's nodeSelector",
-            taint.key, taint.effect
+            "DaemonSet {daemon_set} does not tolerate the taint {taint} of this node: add the toleration to its pod template, or \
+             leave such nodes out of the rule's nodeSelector"
         );
         DaemonSetReady { daemon_set: &'a ObjectKey } = "DaemonSetReady",
             write!(f, "DaemonSet {daemon_set} has a Ready pod on this node");

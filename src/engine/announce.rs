@@ -59,7 +59,7 @@ pub(super) fn announce(
     told.retain(|rule| plan.outcomes.iter().any(|it| *it.rule.uid == *rule));
     for outcome in &plan.outcomes {
         let Outcome { rule, spec, .. } = outcome;
-        let taint = format_args!("{}:{}", spec.taint.key, spec.effect);
+        let taint = &spec.taint;
         if outcome.origin == Some(Origin::Birth) && is_news(rule) {
             info!(node = %node.name, rule = %rule.name, taint = %spec.taint.key, "taint added as the node was created");
             let name = &rule.name;
@@ -164,7 +164,7 @@ pub(super) fn tell_undone(node: &About, change: &TaintChange, undone: Undone, ou
         "Another component keeps {they} taint '{}', which rule '{}' {we}: {} times in {} s. The rule leaves it so for \
          {} s, and longer each time, until that stops. The API server's audit log names the other component; let only \
          one of the two manage this taint",
-        change.id(),
+        change.taint,
         change.rule_name,
         undone.times,
         undone.within.as_secs().max(1),
@@ -176,8 +176,7 @@ pub(super) fn tell_undone(node: &About, change: &TaintChange, undone: Undone, ou
 
 /// Announces a taint change that was made, and that a rule has released a node that is not ready.
 pub(super) fn tell_change(node: &About, change: &TaintChange, out: &mut Outbox) {
-    let TaintChange { rule_name, why, .. } = change;
-    let taint = change.id();
+    let (rule_name, taint, why) = (&change.rule_name, &change.taint, &change.why);
     let (topic, what) = match change.kind {
         ChangeKind::Added => (&notice::TAINT_ADDED, "added"),
         ChangeKind::Removed => (&notice::TAINT_REMOVED, "removed"),

@@ -1,5 +1,7 @@
 //! Taints and tolerations, and Kubernetes' rules for matching them.
 
+use std::fmt;
+
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Toleration;
 use serde::{Deserialize, Serialize};
@@ -65,6 +67,13 @@ impl Taint {
                 }
                 operator => operator == Some("Exists"),
             }
+    }
+}
+
+/// Key and effect, as in kubectl.
+impl fmt::Display for Taint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.key, self.effect)
     }
 }
 

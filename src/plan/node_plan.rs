@@ -1,7 +1,6 @@
 //! The plan for one node.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -190,12 +189,6 @@ pub struct TaintId {
 impl TaintId {
     pub fn is_of(&self, change: &TaintChange) -> bool {
         self.key == change.taint.key && self.effect == change.taint.effect
-    }
-}
-
-impl fmt::Display for TaintId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}", self.key, self.effect)
     }
 }
 

@@ -74,8 +74,7 @@ fn each_other(
     }
     let one = &kept_away(snapshot, spec, others)?.daemon_set.key;
     let two = &kept_away(snapshot, others, spec)?.daemon_set.key;
-    let taint = |spec: &CompiledSpec| format!("{}:{}", spec.taint.key, spec.effect);
-    let (others_taint, its_taint, other) = (taint(others), taint(spec), &other.name);
+    let (others_taint, its_taint, other) = (&others.taint, &spec.taint, &other.name);
     let what = format!(
         "it waits for DaemonSet {one}, which does not tolerate {others_taint} of rule '{other}'; that one waits for DaemonSet \
          {two}, which does not tolerate {its_taint}: on a node that both hold, neither is ever met"

@@ -96,7 +96,7 @@ fn candidates(snapshot: &Snapshot, pod: &PendingPod) -> Candidates {
         }
         let of_node = |it: &&RuleOnNode| it.node == node.name && it.tainted && it.state.is_unmet();
         for taint in taints {
-            let taint = format!("{}:{}", taint.key, taint.effect);
+            let taint = taint.to_string();
             let own = all.iter().filter(of_node).filter(|it| it.taint == taint);
             let own: Vec<&RuleOnNode> = own.collect();
             for it in &own {

@@ -200,9 +200,7 @@ impl RuleStatus {
                 state => state,
             },
             mode: spec.map(|spec| spec.mode),
-            taint: spec.map_or_else(String::new, |spec| {
-                format!("{}:{}", spec.taint.key, spec.effect)
-            }),
+            taint: spec.map_or_else(String::new, |spec| spec.taint.to_string()),
             matched: own().count(),
             held: own().filter(is_held).count(),
             not_held: own().filter(|it| !it.tainted).count(),
@@ -250,8 +248,8 @@ pub(super) fn stray_taints(snapshot: &Snapshot) -> Vec<StrayTaint> {
     let rules = snapshot.view.rules();
     for node in snapshot.view.nodes().filter(|node| !node.deleting) {
         for (taint, why) in rules.stray(node) {
-            let name = format!("{}:{}", taint.key, taint.effect);
-            nodes.entry((name, why)).or_default().push(&node.name);
+            let of_taint = nodes.entry((taint.to_string(), why)).or_default();
+            of_taint.push(&node.name);
         }
     }
     let stray = nodes.into_iter().filter_map(|((taint, why), nodes)| {

@@ -163,12 +163,12 @@ fn conflict(
         _ => None,
     });
     let governed: Vec<&Arc<str>> = governed.collect();
-    let (key, effect) = (&spec.taint.key, spec.effect);
+    let taint = &spec.taint;
     let quoted = |name: &Arc<str>| format!("'{name}'");
     if !governed.is_empty() {
         let names: BTreeSet<&Arc<str>> = governed.iter().copied().collect();
         let message = format!(
-            "an earlier rule governs taint {key}:{effect} on {} of {} selected nodes: {}",
+            "an earlier rule governs taint {taint} on {} of {} selected nodes: {}",
             governed.len(),
             tally.matched(),
             enumerated(names.into_iter().map(quoted)),
@@ -176,7 +176,7 @@ fn conflict(
         Some(("TaintGovernedByAnotherRule", message))
     } else if !governors.is_empty() {
         let message = format!(
-            "an earlier rule governs taint {key}:{effect} on every node that both select, though there is none now: {}",
+            "an earlier rule governs taint {taint} on every node that both select, though there is none now: {}",
             enumerated(governors.iter().map(quoted)),
         );
         Some(("SelectorsOverlap", message))
