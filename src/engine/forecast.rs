@@ -29,8 +29,10 @@ static CURRENT: BTreeSet<Watch> = BTreeSet::new();
 #[derive(Debug)]
 pub(crate) struct Forecast {
     cache: Cache,
-    now: Now,
-    limits: Limits,
+    /// The time of plans. Call [`Self::prepare`] after it has changed.
+    pub(crate) now: Now,
+    /// The limits that apply where a rule's `disruption` names none.
+    pub(crate) limits: Limits,
     /// UIDs of the rules of which their status says that they are held back.
     held_back: Vec<Arc<str>>,
 }
@@ -57,11 +59,6 @@ impl Forecast {
         }
     }
 
-    /// Sets the limits that apply where a rule's `disruption` names none.
-    pub(crate) fn limit(&mut self, limits: Limits) {
-        self.limits = limits;
-    }
-
     pub(crate) fn apply(&mut self, seen: Seen) {
         self.cache.apply(seen, self.now);
     }
@@ -69,11 +66,6 @@ impl Forecast {
     /// Starts a list.
     pub(crate) fn listing(&mut self, watch: Watch) {
         self.apply(Seen::Init(watch, self.now.monotonic));
-    }
-
-    /// Sets the time for plans. Call [`Self::prepare`] again afterwards.
-    pub(crate) fn go_on(&mut self, now: Now) {
-        self.now = now;
     }
 
     pub(crate) fn suspend_all(&mut self, suspends_all: bool) {
@@ -328,7 +320,7 @@ mod tests {
         let node = node("n").condition("Net", "True");
         let mut view = forecast(&rule, &[node], now(0));
         let mut is_met = |seconds| {
-            view.go_on(now(seconds));
+            view.now = now(seconds);
             view.prepare();
             view.plan("n").unwrap().outcomes[0].met
         };

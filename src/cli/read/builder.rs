@@ -52,7 +52,7 @@ pub(crate) async fn snapshot(
     let instances = instances(source, with_instances);
     let (limits, controllers) = futures::join!(limits, instances);
     let mut view = Forecast::new(classes, passing_taints, now(at));
-    view.limit(limits.unwrap_or_default());
+    view.limits = limits.unwrap_or_default();
     view.listing(Watch::Rules);
     for rule in rules {
         view.apply(Seen::Apply(Object::Rule(rule.into())));

@@ -91,7 +91,7 @@ impl<'a> Live<'a> {
     pub(crate) fn at(&mut self, at: Timestamp) -> &Snapshot {
         let snapshot = &mut self.snapshot;
         snapshot.at = at;
-        snapshot.view.go_on(now(at));
+        snapshot.view.now = now(at);
         snapshot.prepare();
         snapshot
     }
@@ -118,7 +118,7 @@ impl<'a> Live<'a> {
             self.problems.remove(&watch);
         }
         let view = &mut self.snapshot.view;
-        view.go_on(now(Timestamp::now()));
+        view.now = now(Timestamp::now());
         // It only tells how far the watch has come.
         if matches!(seen, Seen::Progress(..)) {
             return;
