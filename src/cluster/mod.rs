@@ -12,4 +12,4 @@ pub use crate::object::ResourceKind;
 pub(crate) use causes::with_causes;
 pub use gap::Gap;
 pub(crate) use list::{Cluster, Objects, objects};
-pub(crate) use stream::{Events, KARPENTER_RBAC, RBAC, events, explain, refusal};
+pub(crate) use stream::{Events, events, explain, rbac, refusal};

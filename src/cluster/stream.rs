@@ -16,10 +16,14 @@ use crate::engine::io::{Object, Seen};
 use crate::object::{self, Kind, Watched};
 use crate::selector::Filter;
 
-/// The manifests that grant what the controller does to nodes and rules...
-pub(crate) const RBAC: &str = "config/rbac";
-/// ...and to Karpenter's objects.
-pub(crate) const KARPENTER_RBAC: &str = "config/karpenter";
+/// The manifests that grant what the controller does to the objects of which this is the name, or a message about them.
+pub(crate) fn rbac(about: &str) -> &'static str {
+    if about.contains("karpenter.sh") {
+        "config/karpenter"
+    } else {
+        "config/rbac"
+    }
+}
 
 pub(crate) type Events = BoxStream<'static, watcher::Result<Seen>>;
 
@@ -102,15 +106,10 @@ pub(crate) fn explain(error: &watcher::Error, watch: Watch, server: &str) -> Opt
         401 => format!(
             "the API server does not know who we are ({message}): check the kubeconfig's credentials"
         ),
-        403 => {
-            let rbac = match watch {
-                Watch::NodeClaims | Watch::NodePools => KARPENTER_RBAC,
-                _ => RBAC,
-            };
-            format!(
-                "no permission to list and watch {name} ({message}): grant it with `kubectl apply -k {rbac}`"
-            )
-        }
+        403 => format!(
+            "no permission to list and watch {name} ({message}): grant it with `kubectl apply -k {}`",
+            rbac(name)
+        ),
         _ => format!("cannot watch {name}: {message}"),
     })
 }

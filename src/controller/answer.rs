@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::cluster::{KARPENTER_RBAC, RBAC, client, with_causes};
+use crate::cluster::{client, rbac, with_causes};
 use crate::engine::RequestError;
 
 pub(super) async fn within<T>(
@@ -20,11 +20,7 @@ fn with_remedy(message: String) -> String {
     if message.contains("ValidatingAdmissionPolicy") {
         return message;
     }
-    let rbac = if message.contains("karpenter.sh") {
-        KARPENTER_RBAC
-    } else {
-        RBAC
-    };
+    let rbac = rbac(&message);
     format!("{message} (grant it with `kubectl apply -k {rbac}`)")
 }
 
