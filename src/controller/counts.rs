@@ -17,13 +17,6 @@ use crate::plan::{ChangeKind, TaintChange};
 /// Of a metric that has no labels.
 const NONE: &[&str] = &[];
 
-const fn operation(kind: ChangeKind) -> &'static str {
-    match kind {
-        ChangeKind::Added => "add",
-        ChangeKind::Removed => "remove",
-    }
-}
-
 #[derive(Debug)]
 pub(super) struct Counter {
     metrics: Metrics,
@@ -95,7 +88,7 @@ impl Counter {
             RuleCount::Changed(change) => self.count_change(change, now),
             RuleCount::Failed(reason) => inc(&metrics.failures, &[name, reason]),
             RuleCount::Undone => inc(&metrics.taints_undone, &[name]),
-            RuleCount::Conflicted(kind) => inc(&metrics.api_conflicts, &[name, operation(*kind)]),
+            RuleCount::Conflicted(kind) => inc(&metrics.api_conflicts, &[name, kind.as_str()]),
             RuleCount::StartedUp(stages) => {
                 for (condition, took) in stages {
                     let took = took.as_secs_f64();
@@ -142,8 +135,8 @@ impl Counter {
         ] {
             counter.with_label_values(&[rule]);
         }
-        for kind in [ChangeKind::Added, ChangeKind::Removed] {
-            let labels = [rule, operation(kind)];
+        for operation in ChangeKind::WORDS {
+            let labels = [rule, *operation];
             metrics.taint_operations.with_label_values(&labels);
             metrics.api_conflicts.with_label_values(&labels);
         }
@@ -157,7 +150,7 @@ impl Counter {
 
     fn count_change(&self, change: &TaintChange, now: Timestamp) {
         let metrics = &self.metrics;
-        let (rule, operation) = (change.rule_name.as_str(), operation(change.kind));
+        let (rule, operation) = (change.rule_name.as_str(), change.kind.as_str());
         inc(&metrics.taint_operations, &[rule, operation]);
         if change.gave_up {
             inc(&metrics.repairs, &[rule, RepairAction::Release.as_str()]);

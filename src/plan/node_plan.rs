@@ -7,7 +7,7 @@ use jiff::Timestamp;
 
 use super::decision::{Decision, WaitReason};
 use super::outcome::Outcome;
-use crate::api::ConditionStatus;
+use crate::api::{ConditionStatus, words};
 use crate::condition::{Detail, Source, Watch};
 use crate::object::{Node, NodeClaim, Taint};
 use crate::repair::{Deadline, Verdict};
@@ -174,10 +174,12 @@ impl TaintChange {
     }
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ChangeKind {
-    Added,
-    Removed,
+words! {
+    /// What happens to a taint.
+    pub enum ChangeKind {
+        Added = "add",
+        Removed = "remove",
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -81,9 +81,9 @@ impl Rules {
         out: &mut Outbox,
     ) {
         for change in changes {
-            let (topic, what) = match change.kind {
-                ChangeKind::Added => (&notice::TAINT_NOT_ADDED, "add"),
-                ChangeKind::Removed => (&notice::TAINT_NOT_REMOVED, "remove"),
+            let topic = match change.kind {
+                ChangeKind::Added => &notice::TAINT_NOT_ADDED,
+                ChangeKind::Removed => &notice::TAINT_NOT_REMOVED,
             };
             let Some(work) = self.works.get_mut(&*change.rule_uid) else {
                 continue;
@@ -91,7 +91,7 @@ impl Rules {
             for reason in [topic.reason, EVALUATION_ERROR] {
                 out.count_for(work.name.clone(), RuleCount::Failed(reason));
             }
-            let message = format!("failed to {what} taint: {message}");
+            let message = format!("failed to {} taint: {message}", change.kind);
             if Record::of(records, &work.uid).fail(message.clone(), out.now.wall) {
                 work.status_changed(out);
                 let note = format!("Rule '{}' {message}", change.rule_name);
