@@ -94,6 +94,6 @@ impl NodeWork {
             ..memory
         });
         self.memories = anew.collect();
-        self.startups.clear();
+        self.startups = Startups::default();
     }
 }

@@ -79,11 +79,6 @@ impl Startups {
         });
         Some(RuleCount::StartedUp(stages.collect()))
     }
-
-    /// Forgets everything, because the clock was set.
-    pub fn clear(&mut self) {
-        self.0.clear();
-    }
 }
 
 /// Whether the rule has never released the node.

@@ -28,7 +28,7 @@ pub(crate) use meta::{name, resource_version, version, whole_second};
 pub(crate) use node::KUBELETS_CONDITIONS;
 pub use node::{Node, NodeCondition};
 pub use pod::Pod;
-pub(crate) use pod::{PodPhase, PodReady};
+pub(crate) use pod::{PodPhase, PodReady, REVISION_LABEL};
 pub use resource_slice::ResourceSlice;
 pub use rule::RuleObject;
 pub use taint::Taint;

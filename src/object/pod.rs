@@ -11,7 +11,8 @@ use super::meta::ObjectKey;
 use super::watched::{Kind, Lean, Unreadable, lenient};
 use crate::text::quoted;
 
-const REVISION_LABEL: &str = "controller-revision-hash";
+/// The label that the `DaemonSet` controller puts on its pods, as does that of `StatefulSet`s.
+pub(crate) const REVISION_LABEL: &str = "controller-revision-hash";
 const TEMPLATE_GENERATION_LABEL: &str = "pod-template-generation";
 
 /// The parts of a pod that decisions need.

@@ -11,12 +11,9 @@ use crate::condition::{
     ByGroup, CHECK_LABEL, Component, ComponentGroup, CriticalComponentClass, NamedComponent, Watch,
 };
 use crate::engine::freshness::{Phase, WatchStates};
-use crate::object::{DaemonSet, Kept, ObjectKey, Pod, PodPhase};
+use crate::object::{DaemonSet, Kept, ObjectKey, Pod, PodPhase, REVISION_LABEL};
 use crate::rule::RuleSet;
 use crate::selector::{Filter, Selector};
-
-/// The label that the `DaemonSet` controller puts on its pods, as does that of `StatefulSet`s.
-const REVISION_LABEL: &str = "controller-revision-hash";
 
 /// What rules can wait for.
 #[derive(Debug, Default)]
