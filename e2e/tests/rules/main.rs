@@ -6,7 +6,6 @@
 
 mod critical_components;
 mod denied;
-mod first_gating;
 mod repair;
 
 use std::time::Duration;
