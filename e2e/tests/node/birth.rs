@@ -8,7 +8,7 @@ use kube::ResourceExt;
 use nodegate_tests::{A_WHILE, SOON};
 use serde_json::json;
 use testkit::nodegate::changes::delete_node;
-use testkit::nodegate::fixtures::{RuleBuilder, daemon_set, rule};
+use testkit::nodegate::fixtures::{RuleBuilder, rule};
 use testkit::nodegate::install::config;
 use testkit::nodegate::state::{count_taints, is_ready, node, pods_on};
 use testkit::nodegate::{NodeHistory, eventually, never};
@@ -213,35 +213,5 @@ fn a_static_pod_that_is_critical_is_waited_for() -> Result<()> {
         let times = Times::since("the static pod is ready");
         scene.pod_turns(&times, "proxy", true).await?;
         scene.is_released(&times, TAINT).await
-    })
-}
-
-#[test]
-fn an_agent_that_is_slow_keeps_the_node_held_and_pods_away() -> Result<()> {
-    alone(async || {
-        let scene = Scene::start(options(), vec![critical_rule().bootstrap_only()]).await?;
-        let agent = daemon_set("kube-system/agent").critical();
-        let agent = agent.tolerate_everything().build();
-        components::create(&scene.client, &components::agent(agent)?).await?;
-        create_workload(&scene.client, WORKLOAD, 1).await?;
-        let _real = RealNode::start(&scene.cluster, held()).await?;
-        let times = Times::since("the kubelet is started");
-        scene.node_turns(&times, "True").await?;
-        scene.driver_registers(&times).await?;
-        never("a pod is bound", 3 * A_WHILE, async || {
-            let pods = pods_on(&scene.client, NAME).await?;
-            Ok(pods.iter().any(|pod| pod.name_any().starts_with(WORKLOAD)))
-        })
-        .await?;
-        set_ready("agent", true)?;
-        let times = Times::since("the agent is ready");
-        scene.pod_turns(&times, "agent", true).await?;
-        scene.is_released(&times, TAINT).await?;
-        times
-            .until(
-                "the workload runs",
-                async || Ok(running(&scene).await? == 1),
-            )
-            .await
     })
 }
