@@ -1,5 +1,5 @@
-//! Nodes that the API server gates at creation, by the policy of `config/birth`: which rules apply to which nodes, and how the
-//! controller treats such a node.
+//! Nodes that the API server gates at creation, by the policy of `config/birth`: which rules apply to which nodes, and what the
+//! controller does where there is no such policy.
 
 mod controller;
 mod policy;
