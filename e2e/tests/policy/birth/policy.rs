@@ -4,7 +4,6 @@ use anyhow::{Context, Result};
 use k8s_openapi::api::core::v1::{Node, Taint};
 use kube::api::{DynamicObject, Patch, PatchParams, PostParams};
 use kube::{Api, ResourceExt};
-use nodegate_tests::kubelet::kubelet;
 use nodegate_tests::network::OWNER;
 use nodegate_tests::rules::taint_texts;
 use nodegate_tests::{SOON, fixture};
@@ -16,8 +15,7 @@ use testkit::nodegate::state::taints_of;
 use testkit::nodegate::{Cluster, Options, eventually};
 
 use super::{
-    CLUSTER, CONDITION, FINALIZER, all_are_known, client, in_force, install, key, keys, labelled,
-    tried,
+    CONDITION, FINALIZER, all_are_known, client, in_force, install, key, keys, labelled, tried,
 };
 
 /// The recorded owners of the node's taints, by the rules' UIDs.
@@ -181,22 +179,6 @@ async fn rules_that_put_no_taint_on_nodes_and_nodes_that_have_completed_are_pass
         let node = tried(&client, node).await?;
         assert_eq!(Vec::from_iter(keys(&node)), expected, "{name}");
     }
-    Ok(())
-}
-
-#[tokio::test]
-async fn a_node_that_its_kubelet_registers_is_gated_at_birth() -> Result<()> {
-    let Some(client) = client().await? else {
-        return Ok(());
-    };
-    in_force("kubelet", "kubelet").create(&client).await?;
-    all_are_known(&client, "kubelet").await?;
-    let kubelet = kubelet(CLUSTER.get().await?, "kubelet").await?;
-    labelled("kubelet", "kubelet").create(&kubelet).await?;
-    let node = Api::<Node>::all(client).get("kubelet").await?;
-    let held: Vec<_> = keys(&node).into_iter().collect();
-    assert_eq!(held, ["kubelet", "kubelet-last"]);
-    assert_eq!(owners(&node).len(), 2);
     Ok(())
 }
 
