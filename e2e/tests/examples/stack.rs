@@ -36,40 +36,6 @@ async fn label_as_the_operator_does(scene: &Scene, node: &str) -> Result<()> {
 }
 
 #[tokio::test]
-async fn examples_your_stack() -> Result<()> {
-    let scene = Scene::of("your-stack", None).await?;
-    let gpu = scene.join(of_the_gpu_pool("gpu-1")).await?;
-    let worker = node("worker-1").label("kubernetes.io/os", "linux");
-    scene.join(worker).await?;
-    for taint in [NETWORK, STORAGE] {
-        scene.has_taint("worker-1", taint, true).await?;
-    }
-    scene.has_taint("worker-1", GPU, false).await?;
-
-    // Each rule removes its own taint. With the network up the kubelet reports Ready.
-    scene.keeps_taint("gpu-1", NETWORK, true).await?;
-    scene.set_ready("cilium", "gpu-1", true).await?;
-    scene.has_taint("gpu-1", NETWORK, false).await?;
-    scene.turn_ready("gpu-1").await?;
-    scene.set_ready(WORKER, "gpu-1", true).await?;
-    label_as_the_operator_does(&scene, "gpu-1").await?;
-    scene.set_ready(PLUGIN, "gpu-1", true).await?;
-    scene.set_ready("ebs-csi-node", "gpu-1", true).await?;
-    scene.keeps_taint("gpu-1", STORAGE, true).await?;
-    set_csi_drivers(&scene.client, &gpu, &[EBS]).await?;
-    scene.has_taint("gpu-1", STORAGE, false).await?;
-    scene.keeps_taint("gpu-1", GPU, true).await?;
-    scene.offer_gpus("gpu-1", "8").await?;
-    scene.has_taint("gpu-1", GPU, false).await?;
-
-    for name in ["network-ready", "storage-ready", "gpu-ready"] {
-        let shut_out = state::rule_condition(&scene.client, name, "DaemonSetsShutOut").await?;
-        assert_ne!(shut_out["status"], "True", "{name}: {shut_out}");
-    }
-    Ok(())
-}
-
-#[tokio::test]
 async fn the_worker_as_shipped_never_starts_and_the_rule_says_so() -> Result<()> {
     const EAGER: &str = "readiness.k8s.io/eager";
     let scene = Scene::of("your-stack", None).await?;
@@ -106,7 +72,24 @@ async fn the_worker_as_shipped_never_starts_and_the_rule_says_so() -> Result<()>
     scene.set_ready(WORKER, "gpu-1", true).await?;
     label_as_the_operator_does(&scene, "gpu-1").await?;
     scene.offer_gpus("gpu-1", "8").await?;
-    scene.has_taint("gpu-1", GPU, false).await
+    scene.has_taint("gpu-1", GPU, false).await?;
+    for name in ["network-ready", "storage-ready", "gpu-ready"] {
+        let what = format!("{name} shuts nothing out");
+        eventually_eq(&what, SOON, false, async || {
+            let kind = "DaemonSetsShutOut";
+            let said = state::rule_condition(&scene.client, name, kind).await?;
+            Ok(said["status"] == "True")
+        })
+        .await?;
+    }
+
+    // A node of another pool waits for no GPU.
+    let worker = node("worker-1").label("kubernetes.io/os", "linux");
+    scene.join(worker).await?;
+    for taint in [NETWORK, STORAGE] {
+        scene.has_taint("worker-1", taint, true).await?;
+    }
+    scene.has_taint("worker-1", GPU, false).await
 }
 
 #[tokio::test]
