@@ -59,8 +59,6 @@ fn the_model_does_what_the_api_server_does_in_sequences_made_by_chance() -> Resu
         let result = runtime.block_on(pair.borrow_mut().run(&steps));
         result.map_err(|difference| TestCaseError::fail(format!("{difference:#}")))
     });
-    let counted = pair.borrow().summary();
-    println!("{counted}");
     run.map_err(|error| anyhow::anyhow!("{error}"))
 }
 

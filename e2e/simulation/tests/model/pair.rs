@@ -46,9 +46,6 @@ pub(crate) struct Pair {
     real: Real,
     watches: Vec<Watch>,
     sequences: u32,
-    requests: u32,
-    events: usize,
-    codes: BTreeMap<u16, u32>,
 }
 
 /// One sequence on both.
@@ -74,17 +71,7 @@ impl Pair {
             real,
             watches,
             sequences: 0,
-            requests: 0,
-            events: 0,
-            codes: BTreeMap::new(),
         })
-    }
-
-    pub(crate) fn summary(&self) -> String {
-        format!(
-            "{} sequences, {} requests by code {:?}, {} events",
-            self.sequences, self.requests, self.codes, self.events
-        )
     }
 
     /// Runs a sequence on both, and fails where they differ.
@@ -124,8 +111,6 @@ impl Run<'_> {
         let theirs = self.of_real.request(step).context("no request")?;
         let model = Outcome::of_model(self.model.answer(&ours, Timestamp::UNIX_EPOCH));
         let real = self.pair.real.answer(&theirs).await?;
-        self.pair.requests += 1;
-        *self.pair.codes.entry(real.code).or_default() += 1;
         let is_said = !real.reason.is_empty();
         let same = |outcome: &Outcome| {
             let reason = outcome.reason.clone();
@@ -235,7 +220,6 @@ impl Run<'_> {
 
     fn compare_events(&mut self, kind: Kind, selector: &Selector, seen: &[Value]) -> Result<()> {
         let shown = self.model.events(kind, None, selector, 1)?;
-        self.pair.events += seen.len();
         let ours: Vec<String> = shown.iter().map(line).collect();
         let theirs: Vec<String> = seen
             .iter()

@@ -4,7 +4,7 @@
 use std::time::{Duration, Instant};
 
 use nodegate_simulation::sim::defect::quiet_panics;
-use nodegate_simulation::sim::explore::{Explorer, new_seed, pace};
+use nodegate_simulation::sim::explore::{Explorer, new_seed};
 use nodegate_simulation::sim::scenarios;
 
 /// How long new schedules are tried.
@@ -21,16 +21,13 @@ fn no_law_is_broken_whatever_goes_wrong() {
     let given = given.map(|seed| seed.parse().expect("LAB_SEED is a number"));
     let seed = given.unwrap_or_else(new_seed);
     println!("seed {seed}");
-    let began = Instant::now();
-    let until = given.is_none().then_some(began + LASTS);
+    let until = given.is_none().then(|| Instant::now() + LASTS);
     let mut explorer = Explorer::new(scenarios::all(), until, |_, _, _| {});
     explorer.quiet(seed);
     if given.is_some() {
         explorer.most = SCHEDULES;
     }
     explorer.chance(seed);
-    let tally = &explorer.tally;
-    println!("{tally}\n{}", pace(tally.schedules(), began.elapsed()));
     let findings: Vec<_> = explorer.findings().map(ToString::to_string).collect();
     assert!(findings.is_empty(), "seed {seed}\n{}", findings.join("\n"));
 }

@@ -64,7 +64,6 @@ fn end(outcome: &Outcome) -> BTreeMap<String, Vec<String>> {
 fn a_fault_does_not_change_the_final_state() {
     quiet_panics();
     let mut differences = Vec::new();
-    let mut tried = 0;
     for scenario in scenarios::all() {
         if DEPEND_ON_TIME
             .iter()
@@ -77,7 +76,6 @@ fn a_fault_does_not_change_the_final_state() {
         let faults = singles(&scenario, &quiet);
         let step = (faults.len() / FAULTS).max(1);
         for fault in faults.iter().step_by(step) {
-            tried += 1;
             let actual = end(&run(&scenario, SEED, std::slice::from_ref(fault), false));
             let mut objects = expected.keys().chain(actual.keys());
             if let Some(object) = objects.find(|it| expected.get(*it) != actual.get(*it)) {
@@ -90,6 +88,5 @@ fn a_fault_does_not_change_the_final_state() {
             }
         }
     }
-    println!("{tried} schedules");
     assert!(differences.is_empty(), "{}", differences.join("\n"));
 }

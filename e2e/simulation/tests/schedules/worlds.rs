@@ -3,7 +3,6 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
-use std::time::Instant;
 
 use nodegate_simulation::sim::run::run;
 use nodegate_simulation::sim::scenarios::WORLD;
@@ -17,7 +16,6 @@ fn a_thousand_worlds_break_no_law() {
     let worlds = std::env::var(VARIABLE).ok();
     let worlds = worlds.map_or(WORLDS, |it| it.parse().expect("LAB_WORLDS is a number"));
     let (next, broken) = (AtomicU64::new(0), Mutex::new(Vec::new()));
-    let began = Instant::now();
     let work = || {
         while let seed = next.fetch_add(1, Ordering::Relaxed)
             && seed < worlds
@@ -37,7 +35,6 @@ fn a_thousand_worlds_break_no_law() {
             scope.spawn(work);
         }
     });
-    println!("{worlds} worlds in {} s", began.elapsed().as_secs());
     let broken = broken.into_inner().unwrap_or_else(PoisonError::into_inner);
     assert!(
         broken.is_empty(),
