@@ -116,7 +116,6 @@ async fn releases_a_node(
         for event in events_about(&client, "Pod", &pod.name_any()).await? {
             let message = event.message.unwrap_or_default();
             if message.starts_with("Successfully pulled image") {
-                println!("          the kubelet says: {message}");
                 pulled += 1;
             }
         }

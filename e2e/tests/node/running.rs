@@ -100,10 +100,6 @@ fn a_kubelet_that_restarts_gates_the_node_for_a_moment_at_most() -> Result<()> {
             scene.is_released(&times, TAINT).await?;
         }
         let history = scene.history(&history).await?;
-        println!(
-            "          gated {} times by the rule without a grace period",
-            gatings(&history, TAINT)
-        );
         let held = gatings(&history, PATIENT);
         ensure!(held == 0, "gated {held} times by the patient rule");
         Ok(())

@@ -218,7 +218,6 @@ async fn it_stays_small() -> Result<()> {
     world.reports(OK).await?;
     has_checked(&reporter).await?;
     let taken = reporter.memory("RssAnon")?;
-    println!("of its own: {taken} KiB");
     ensure!(taken < MEMORY, "{taken} KiB");
     Ok(())
 }
