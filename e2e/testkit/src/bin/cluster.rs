@@ -11,7 +11,7 @@ use clap::{Parser, Subcommand, ValueEnum};
 use testkit::kubernetes::binaries::{Binaries, Component};
 use testkit::kubernetes::go_module::{self, GoModule};
 use testkit::kubernetes::process::unless_interrupted;
-use testkit::kubernetes::{Cluster, ControllerManager, Options, helm};
+use testkit::kubernetes::{Cluster, Options, helm};
 
 /// A real Kubernetes control plane for tests, benchmarks and experiments: etcd, API server, controller manager,
 /// scheduler, and kwok as the kubelet of every node annotated `kwok.x-k8s.io/node=fake`.
@@ -46,15 +46,6 @@ enum Job {
         /// Apply this kustomization or these manifests, as `kubectl apply` does; may be given again.
         #[arg(long, value_name = "PATH")]
         apply: Vec<PathBuf>,
-        /// Run the node lifecycle and taint eviction controllers too.
-        #[arg(long)]
-        node_lifecycle: bool,
-        /// Write an audit log.
-        #[arg(long)]
-        audit: bool,
-        /// Return once the cluster is up, and leave it running.
-        #[arg(long)]
-        detach: bool,
         /// Copy the admin's kubeconfig to this file.
         #[arg(long, value_name = "PATH")]
         kubeconfig_out: Option<PathBuf>,
@@ -82,24 +73,8 @@ async fn main() -> Result<()> {
         Job::Helm { arguments } => become_tool(&helm::binary()?, &arguments),
         Job::Up {
             apply,
-            node_lifecycle,
-            audit,
-            detach,
             kubeconfig_out,
-        } => {
-            let options = Options {
-                audit,
-                detachable: detach,
-                controller_manager: if node_lifecycle {
-                    ControllerManager::Complete
-                } else {
-                    ControllerManager::WithoutNodeLifecycle
-                },
-                reuse: false,
-                ..Options::full()
-            };
-            up(options, &apply, kubeconfig_out).await
-        }
+        } => up(&apply, kubeconfig_out).await,
     }
 }
 
@@ -126,10 +101,13 @@ fn become_tool(tool: &Path, arguments: &[String]) -> Result<()> {
     Err(error).with_context(|| format!("running {}", tool.display()))
 }
 
-async fn up(options: Options, apply: &[PathBuf], kubeconfig_out: Option<PathBuf>) -> Result<()> {
+async fn up(apply: &[PathBuf], kubeconfig_out: Option<PathBuf>) -> Result<()> {
+    let options = Options {
+        reuse: false,
+        ..Options::full()
+    };
     let running = async {
         let started = Instant::now();
-        let detachable = options.detachable;
         let cluster = Cluster::start(options).await?;
         for path in apply {
             cluster.apply_path(path).await?;
@@ -147,10 +125,6 @@ async fn up(options: Options, apply: &[PathBuf], kubeconfig_out: Option<PathBuf>
             started.elapsed().as_secs_f32(),
             cluster.folder().display()
         );
-        if detachable {
-            print!("{}", cluster.leave_running()?);
-            return Ok(());
-        }
         println!("export KUBECONFIG={}", kubeconfig.display());
         eprintln!("Ctrl-C ends it");
         std::future::pending::<Result<()>>().await
