@@ -148,9 +148,8 @@ async fn with_karpenter() -> Result<(Cluster, Karpenter)> {
         ..Options::complete()
     };
     let cluster = Cluster::start(options).await?;
-    let karpenter = Karpenter::start(&cluster, &[]).await?;
-    let class = kwok_node_class(Duration::from_secs(1));
-    cluster.apply(&class.to_string()).await?;
+    let karpenter = Karpenter::start(&cluster).await?;
+    cluster.apply(&kwok_node_class().to_string()).await?;
     // The tests wait for Karpenter most of the time.
     cluster.idles();
     Ok((cluster, karpenter))

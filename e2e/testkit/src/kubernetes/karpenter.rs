@@ -26,9 +26,8 @@ pub struct Karpenter {
 }
 
 impl Karpenter {
-    /// Installs its resource definitions, starts it as the cluster's admin, and waits until it is ready. `environment` adds
-    /// variables such as `FEATURE_GATES`.
-    pub async fn start(cluster: &Cluster, environment: &[(&str, &str)]) -> Result<Self> {
+    /// Installs its resource definitions, starts it as the cluster's admin, and waits until it is ready.
+    pub async fn start(cluster: &Cluster) -> Result<Self> {
         cluster.install_definitions(&KARPENTER).await?;
         cluster.install_definitions(&KARPENTER_NODE_CLASS).await?;
         let probes = ports::free()?;
@@ -39,8 +38,7 @@ impl Karpenter {
             .env("SYSTEM_NAMESPACE", "kube-system")
             .env("DISABLE_LEADER_ELECTION", "true")
             .env("METRICS_PORT", ports::free()?.to_string())
-            .env("HEALTH_PROBE_PORT", probes.to_string())
-            .envs(environment.iter().copied());
+            .env("HEALTH_PROBE_PORT", probes.to_string());
         let log = cluster.folder().join(format!("karpenter-{probes}.log"));
         let process = Process::start("karpenter", command, log, cluster.lifetime())?;
         let mut karpenter = Self { process };
