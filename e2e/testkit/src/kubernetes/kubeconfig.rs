@@ -32,10 +32,13 @@ pub(crate) fn write(path: &Path, server: &Server, token: &str) -> Result<()> {
 }
 
 pub(crate) async fn client(path: &Path) -> Result<Client> {
+    Client::try_from(config(path).await?).context("making a client")
+}
+
+pub(crate) async fn config(path: &Path) -> Result<Config> {
     let kubeconfig =
         Kubeconfig::read_from(path).with_context(|| format!("reading {}", path.display()))?;
-    let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default())
+    Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default())
         .await
-        .context("understanding the kubeconfig")?;
-    Client::try_from(config).context("making a client")
+        .context("understanding the kubeconfig")
 }

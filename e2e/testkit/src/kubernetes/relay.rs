@@ -17,15 +17,16 @@ use hyper::body::{Bytes, Incoming};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
+use kube::Client;
 use kube::client::Body;
-use kube::config::{AuthInfo, KubeConfigOptions, Kubeconfig};
-use kube::{Client, Config};
+use kube::config::AuthInfo;
 use serde_json::json;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use crate::kubernetes::cluster::Cluster;
+use crate::kubernetes::kubeconfig;
 
 /// A kind, by its plural name in paths.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -242,11 +243,7 @@ fn sort_of(method: &Method, uri: &Uri) -> Option<Sort> {
 
 /// A client of the cluster without credentials of its own.
 async fn client_without_credentials(cluster: &Cluster) -> Result<Client> {
-    let kubeconfig =
-        Kubeconfig::read_from(cluster.kubeconfig()).context("reading the kubeconfig")?;
-    let mut config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default())
-        .await
-        .context("understanding the kubeconfig")?;
+    let mut config = kubeconfig::config(&cluster.kubeconfig()).await?;
     config.auth_info = AuthInfo::default();
     config.default_retry = false;
     Client::try_from(config).context("making a client")
