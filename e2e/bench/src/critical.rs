@@ -10,7 +10,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval, sleep};
 use crate::load;
 use crate::measure::Latencies;
 use crate::results::Limit;
-use crate::run::{Bench, Changed, Seen};
+use crate::run::{Bench, Seen};
 use crate::world::{self, Gate, Member, NAMESPACE};
 use testkit::nodegate::changes::delete_pod;
 
@@ -34,7 +34,7 @@ impl Bench<'_> {
                     begun += 1;
                 }
                 Some(joined) = under_way.next() => match joined? {
-                    Joined::Released(changed) => seen.take(changed),
+                    Joined::Released(took) => seen.latencies.push(took),
                     Joined::Early(fault) => seen.faults.push(fault),
                     Joined::Missed => {}
                 },
@@ -61,10 +61,10 @@ impl Bench<'_> {
             let fault = format!("node {node} was released before pod {last} was Ready");
             return Ok(Joined::Early(fault));
         }
-        let changed = self
+        let took = self
             .change(&node, Gate::Startup, last, Change::Ready, left_to_others)
             .await?;
-        Ok(changed.map_or(Joined::Missed, Joined::Released))
+        Ok(took.map_or(Joined::Missed, Joined::Released))
     }
 
     /// Replaces the pods of a critical `DaemonSet`, on some nodes at a time.
@@ -119,14 +119,12 @@ impl Bench<'_> {
             Ok([gated, released])
         })
         .await?;
-        let mut seen = Seen {
+        Ok(Seen {
             changes: 2 * members.len(),
             wall: started.elapsed(),
+            latencies: replaced.into_iter().flatten().flatten().collect(),
             ..Seen::default()
-        };
-        let changes = replaced.into_iter().flatten().flatten();
-        changes.for_each(|changed| seen.take(changed));
-        Ok(seen)
+        })
     }
 
     /// Changes a pod, calls `then`, and waits for the node's taint to follow. Returns how long that took; `None` after a
@@ -138,7 +136,7 @@ impl Bench<'_> {
         pod: &str,
         change: Change,
         then: impl FnOnce() -> F,
-    ) -> Result<Option<Changed>> {
+    ) -> Result<Option<Duration>> {
         // Pods and nodes have separate watches, and either may lag behind the other or behind the answer. Only the request
         // marks a moment before which nobody can know of the change.
         let asked = Instant::now();
@@ -148,19 +146,18 @@ impl Bench<'_> {
         }
         then().await?;
         let ready = change == Change::Ready;
-        let mut changed = None;
+        let mut took = None;
         self.view
             .until(self.plan.patience_each, |sights| {
                 let pod = sights.pods.get(pod).filter(|pod| pod.is == ready);
                 let taint = sights.taint(node, gate).filter(|taint| taint.is != ready);
-                changed = pod.zip(taint).map(|(pod, taint)| Changed {
-                    seen: pod.since.saturating_duration_since(asked),
-                    followed: taint.since.saturating_duration_since(asked),
-                });
-                changed.is_some()
+                took = pod
+                    .and(taint)
+                    .map(|taint| taint.since.saturating_duration_since(asked));
+                took.is_some()
             })
             .await;
-        Ok(changed)
+        Ok(took)
     }
 }
 
@@ -178,7 +175,7 @@ enum Change {
 /// The outcome for one joining node.
 enum Joined {
     /// Released in time.
-    Released(Changed),
+    Released(Duration),
     /// Not released in time.
     Missed,
     /// Released too early; the message says how.

@@ -52,7 +52,7 @@ pub struct Outcome {
     pub limit: Option<Limit>,
     /// The times from each cause to its effect.
     pub latencies: Option<Latencies>,
-    /// The times from each causing request until the client observed its own write.
+    /// The times from each causing request until the client observed its own write, where one node changes at a time.
     pub own: Option<Latencies>,
     /// The controller's requests by verb and resource, until it was quiet again.
     pub requests: BTreeMap<String, u64>,
@@ -205,23 +205,24 @@ fn rows() -> Vec<Row> {
         rows.push(row(&format!("{name}: all nodes"), seconds, Box::new(move |run| Some(run.outcome(phase)?.wall))));
         rows.push(row(&format!("{name}: times its limit"), ratio, Box::new(move |run| run.outcome(phase)?.over_limit())));
     }
-    let mut latencies = |phase: Phase, what: &str, sample: fn(&Outcome) -> Option<&Latencies>| {
-        let quantiles: [(&str, Quantile); 2] = [("p50", |it| it.p50), ("p99", |it| it.p99)];
-        for (quantile, of) in quantiles {
+    let both: [(&str, Quantile); 2] = [("p50", |it| it.p50), ("p99", |it| it.p99)];
+    let p99 = &both[1..];
+    let mut latencies = |phase: Phase, what: &str, quantiles: &[(&str, Quantile)], sample: fn(&Outcome) -> Option<&Latencies>| {
+        for &(quantile, of) in quantiles {
             let name = format!("{}: {what}, {quantile}", phase.name());
             rows.push(row(&name, milliseconds, Box::new(move |run| sample(run.outcome(phase)?).map(of))));
         }
     };
+    latencies(Phase::Single, "one node at a time", &both, |outcome| outcome.latencies.as_ref());
+    latencies(Phase::Single, "the write that was the cause", p99, |outcome| outcome.own.as_ref());
     for (phase, what) in [
-        (Phase::Single, "one node at a time"),
         (Phase::Churn, "the same among unrelated writes"),
         (Phase::Joins, "nodes that join"),
         (Phase::Rollout, "a rollout of critical pods"),
     ] {
-        latencies(phase, what, |outcome| outcome.latencies.as_ref());
-        latencies(phase, "the write that was the cause", |outcome| outcome.own.as_ref());
+        latencies(phase, what, &both, |outcome| outcome.latencies.as_ref());
     }
-    latencies(Phase::Rollout, "its limit", |outcome| outcome.limit.as_ref()?.latencies.as_ref());
+    latencies(Phase::Rollout, "its limit", p99, |outcome| outcome.limit.as_ref()?.latencies.as_ref());
     let writes = |phase: Phase| -> Value {
         Box::new(move |run| usize::try_from(run.outcome(phase)?.writes()).ok().map(number))
     };

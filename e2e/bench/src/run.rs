@@ -63,28 +63,12 @@ pub(crate) struct Seen {
     pub changes: usize,
     /// The times of those that happened.
     pub latencies: Vec<Duration>,
-    /// The times until the client observed each cause that it had written.
+    /// The times until the client observed each cause that it had written, where one node changes at a time.
     pub own: Vec<Duration>,
     /// From the first cause to the last effect.
     pub wall: Duration,
     /// What was wrong at the end.
     pub faults: Vec<String>,
-}
-
-/// The times of one change, from the request that caused it.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Changed {
-    /// Until the client observed its own write.
-    pub seen: Duration,
-    /// Until the client observed the taint.
-    pub followed: Duration,
-}
-
-impl Seen {
-    pub(crate) fn take(&mut self, changed: Changed) {
-        self.own.push(changed.seen);
-        self.latencies.push(changed.followed);
-    }
 }
 
 /// The state of the agent's rule and its nodes.
