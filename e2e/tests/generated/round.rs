@@ -130,7 +130,7 @@ impl Round<'_> {
                 Ok(created) => {
                     self.note(format!("{name} is created: {spec}"));
                     let spec = created.data["spec"].clone();
-                    self.bench.tally.created(&spec, is_spoilt, mended);
+                    self.bench.tally.created(is_spoilt, mended);
                     self.accepted.push(spec.clone());
                     self.specs.insert(name, spec);
                     return Ok(());

@@ -45,7 +45,7 @@ impl Schema {
     }
 
     /// The names of the spec's fields.
-    pub(crate) fn fields(&self) -> Vec<&str> {
+    fn fields(&self) -> Vec<&str> {
         let fields = self.0["properties"].as_object();
         fields
             .into_iter()

@@ -1,10 +1,9 @@
 //! What was tried.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fmt;
 
 use anyhow::{Result, ensure};
-use serde_json::{Map, Value};
 
 pub(crate) const ROUNDS: &str = "rounds";
 const AT_ONCE: &str = "rules accepted at once";
@@ -21,8 +20,6 @@ pub(crate) const TURNED_DOWN: &str = "times a rule turned down by the controller
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
     counts: BTreeMap<&'static str, usize>,
-    /// The fields of accepted specs.
-    fields: BTreeSet<String>,
 }
 
 impl Tally {
@@ -31,15 +28,13 @@ impl Tally {
     }
 
     /// A rule was accepted after this many changes.
-    pub(crate) fn created(&mut self, spec: &Value, is_spoilt: bool, times_mended: usize) {
+    pub(crate) fn created(&mut self, is_spoilt: bool, times_mended: usize) {
         let what = match (is_spoilt, times_mended) {
             (true, _) => "spoilt rules accepted",
             (false, 0) => AT_ONCE,
             (false, _) => MENDED,
         };
         self.add(what, 1);
-        let fields = spec.as_object().into_iter().flat_map(Map::keys);
-        self.fields.extend(fields.cloned());
     }
 
     pub(crate) fn refused(&mut self, is_spoilt: bool) {
@@ -60,12 +55,6 @@ impl Tally {
             "the API server accepts too little of what is made: {self}"
         );
         Ok(())
-    }
-
-    /// These fields, without those that an accepted rule had.
-    pub(crate) fn missing<'a>(&self, fields: &[&'a str]) -> Vec<&'a str> {
-        let missing = fields.iter().filter(|field| !self.fields.contains(**field));
-        missing.copied().collect()
     }
 }
 
