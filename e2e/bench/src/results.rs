@@ -223,14 +223,9 @@ fn rows() -> Vec<Row> {
         latencies(phase, what, &both, |outcome| outcome.latencies.as_ref());
     }
     latencies(Phase::Rollout, "its limit", p99, |outcome| outcome.limit.as_ref()?.latencies.as_ref());
-    let writes = |phase: Phase| -> Value {
-        Box::new(move |run| usize::try_from(run.outcome(phase)?.writes()).ok().map(number))
-    };
     rows.extend([
         row("catch-up: process start to the first right write", milliseconds,
             Box::new(|run| Some(run.outcome(Phase::CatchUp)?.latencies.as_ref()?.max))),
-        row("restart: writes where nothing has changed", whole, writes(Phase::Restart)),
-        row("idle: writes", whole, writes(Phase::Idle)),
         row("idle: share of a core", percent,
             Box::new(|run| run.outcome(Phase::Idle).map(|idle| idle.cpu / idle.wall))),
         row("the controller's CPU for each taint change, gate and release", milliseconds,
