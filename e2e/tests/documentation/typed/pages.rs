@@ -110,7 +110,7 @@ pub(crate) const BARE: [Page; 3] = [
         before: &[(
             "helm upgrade --install",
             "kubectl delete crd nodereadinessrules.readiness.node.x-k8s.io --ignore-not-found; \
-             kubectl delete -k config/birth --ignore-not-found",
+             kubectl delete -k config/birth --ignore-not-found || echo 'the API server knows no such kind'",
         )],
         apart: &[("jq", "not everybody has jq")],
         ..page("docs/your-stack.md")
