@@ -4,9 +4,9 @@ use std::os::unix::fs::PermissionsExt;
 use std::process::Stdio;
 
 use anyhow::{Result, ensure};
-use nodegate_tests::versions::is_since;
 use nodegate_tests::{has_words, rules};
 use serde_json::{Value, json};
+use testkit::kubernetes::versions::is_since;
 use testkit::nodegate::ask::{ask, ask_json, command};
 use testkit::nodegate::fixtures;
 

@@ -3,9 +3,9 @@
 use std::process::Command;
 
 use anyhow::{Context, Result};
-use nodegate_tests::versions::is_since;
 use nodegate_tests::{has_words, refused};
 use serde_json::{Value, json};
+use testkit::kubernetes::versions::is_since;
 use testkit::nodegate::helm::helm;
 use testkit::nodegate::install::{NAMESPACE, chart, repository};
 use testkit::nodegate::{Cluster, Options};

@@ -9,7 +9,6 @@
 //! reporter  the reporter of an example
 //! rules     their keys and their brake, and waits for them
 //! server    an HTTP server whose answer a test controls
-//! versions  Kubernetes features by version
 //! webhook   how the API server calls the webhook
 //! ```
 
@@ -31,7 +30,6 @@ pub mod pages;
 pub mod reporter;
 pub mod rules;
 pub mod server;
-pub mod versions;
 pub mod webhook;
 
 /// The timeout for anything, also on a busy machine.

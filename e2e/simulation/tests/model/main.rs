@@ -16,6 +16,7 @@ use nodegate_simulation::watch::bookmark;
 use nodegate_simulation::{EventType, Key, Kind, Request, Selector, Server};
 use proptest::test_runner::{Config, RngSeed, TestCaseError, TestRunner, contextualize_config};
 use serde_json::{Value, json};
+use testkit::kubernetes::versions::is_since;
 use testkit::nodegate::definitions::KARPENTER;
 use testkit::nodegate::{Cluster, Options};
 use tokio::runtime::Runtime;
@@ -46,7 +47,13 @@ async fn the_model_does_what_the_api_server_does_in_telling_sequences() -> Resul
 #[test]
 fn the_model_does_what_the_api_server_does_in_sequences_made_by_chance() -> Result<()> {
     let runtime = Runtime::new().context("starting a runtime")?;
-    let pair = RefCell::new(runtime.block_on(pair())?);
+    let pair = runtime.block_on(pair())?;
+    let client = runtime.block_on(pair.cluster.client())?;
+    let what = "a status patch of a custom resource that leaves its managed fields alone";
+    if !runtime.block_on(is_since(&client, 36, what))? {
+        return Ok(());
+    }
+    let pair = RefCell::new(pair);
     let usual = Config {
         cases: SEQUENCES,
         rng_seed: SEED,

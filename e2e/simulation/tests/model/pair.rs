@@ -42,7 +42,7 @@ fn labelled(pool: &str) -> Value {
 }
 
 pub(crate) struct Pair {
-    _cluster: Cluster,
+    pub(crate) cluster: Cluster,
     real: Real,
     watches: Vec<Watch>,
     sequences: u32,
@@ -67,7 +67,7 @@ impl Pair {
             watches.push(real.watch(kind, labels, fields, &since, 600).await?);
         }
         Ok(Self {
-            _cluster: cluster,
+            cluster,
             real,
             watches,
             sequences: 0,

@@ -58,6 +58,7 @@ pub mod relay;
 mod slots;
 pub mod state;
 pub mod tool;
+pub mod versions;
 pub mod wait;
 
 pub use cluster::Cluster;

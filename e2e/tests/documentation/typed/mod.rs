@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 
 use anyhow::{Result, ensure};
 use nodegate_tests::pages::typed;
-use nodegate_tests::versions::is_since;
+use testkit::kubernetes::versions::is_since;
 use testkit::nodegate::definitions::{KARPENTER, PROMETHEUS_OPERATOR};
 use testkit::nodegate::fixtures::{daemon_set, node, node_pool};
 use testkit::nodegate::{Cluster, Controller, Options};

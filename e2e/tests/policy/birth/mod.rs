@@ -13,7 +13,7 @@ use kube::api::PostParams;
 use kube::{Api, Client, ResourceExt};
 use nodegate_tests::SOON;
 use nodegate_tests::rules::key;
-use nodegate_tests::versions::is_since;
+use testkit::kubernetes::versions::is_since;
 use testkit::nodegate::fixtures::{NodeBuilder, RuleBuilder, node, rule};
 use testkit::nodegate::install::config;
 use testkit::nodegate::state::taints_of;
