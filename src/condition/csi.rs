@@ -14,7 +14,7 @@ use super::groups::CriticalComponentClass;
 use super::names::Names;
 use super::observations::NOT_RENEWED;
 use super::pods::{PodEvidence, assess_pod};
-use crate::object::{CsiNode, Node, PodReady};
+use crate::object::{CsiNode, Node, Pod, PodReady};
 
 /// How long after a reboot a driver's own pod must have been Ready before an earlier registration counts. By then the kubelet
 /// has noticed that the driver's socket was replaced, removed the driver from the `CSINode`, and added it again.
@@ -49,22 +49,23 @@ fn outdated_until(facts: &Facts<'_, '_>, driver: &str) -> Option<Timestamp> {
         let own = group.pods.iter().filter(|pod| pod.is_live());
         for pod in own.filter(|pod| pod.annotations.iter().any(is_own)) {
             match assess_pod(pod, None, facts) {
-                PodEvidence::Ready => {
-                    let PodReady::Yes { since } = pod.ready else {
-                        return None;
-                    };
-                    // By then, the driver of this pod is registered.
-                    let by = since?.checked_add(REGISTRATION).ok()?;
-                    if by <= facts.now {
-                        return None;
-                    }
-                    soonest = soonest.min(by);
-                }
+                PodEvidence::Ready => match registered_by(pod).filter(|by| facts.now < *by) {
+                    Some(by) => soonest = soonest.min(by),
+                    None => return None,
+                },
                 it => soonest = it.believed_at().map_or(soonest, |at| at.min(soonest)),
             }
         }
     }
     Some(soonest)
+}
+
+/// The time by which the driver of this pod is registered.
+fn registered_by(pod: &Pod) -> Option<Timestamp> {
+    match pod.ready {
+        PodReady::Yes { since: Some(since) } => since.checked_add(REGISTRATION).ok(),
+        PodReady::Yes { since: None } | PodReady::No => None,
+    }
 }
 
 /// The unmet condition for drivers that were registered before a reboot and do not count yet.

@@ -9,7 +9,7 @@ use super::outcome::{ConditionOutcome, Standing, unmet};
 use crate::api::{EnforcementMode, RepairAction};
 use crate::condition::Watch;
 use crate::repair::{
-    BLOCKED_INTERVAL, Deadline, NoTtl, Verdict, has_been_released, in_force, judge,
+    BLOCKED_INTERVAL, Before, Deadline, NoTtl, Verdict, has_been_released, in_force, judge,
 };
 use crate::rule::CompiledSpec;
 
@@ -83,19 +83,13 @@ impl<'a> Draft<'a> {
         // A dry run would repair nodes that it had gated.
         let is_held = tainted || spec.dry_run;
         let mut setbacks = self.history.setbacks.iter();
-        let setback = setbacks.find(|(uid, _)| *uid == rule.uid).map(|it| &it.1);
-        let lacks = unmet(findings).next();
-        let lacks = lacks.map_or("", |it| &it.requirement.kind);
+        let past = Before {
+            lacks: unmet(findings).next().map_or("", |it| &it.requirement.kind),
+            setback: setbacks.find(|(uid, _)| *uid == rule.uid).map(|it| &it.1),
+            now: self.now,
+        };
         let rule = (rule, repair);
-        let verdict = judge(
-            self.node,
-            rule,
-            is_held,
-            karpenter,
-            census,
-            (lacks, setback),
-            self.now,
-        );
+        let verdict = judge(self.node, rule, is_held, karpenter, census, past);
         if let Verdict::Blocked(blocked) = verdict
             && governs
         {

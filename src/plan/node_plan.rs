@@ -135,15 +135,16 @@ impl TaintPlan {
     }
 
     pub fn merged(plans: Vec<Self>) -> Self {
-        let merged = plans.into_iter().reduce(|mut all, next| {
-            all.taint = None;
-            all.annotations.extend(next.annotations);
-            all.relied_on.extend(next.relied_on);
-            all.changes.extend(next.changes);
-            all.completes.extend(next.completes);
-            all
-        });
-        merged.unwrap_or_default()
+        plans.into_iter().reduce(Self::and).unwrap_or_default()
+    }
+
+    fn and(mut self, other: Self) -> Self {
+        self.taint = None;
+        self.annotations.extend(other.annotations);
+        self.relied_on.extend(other.relied_on);
+        self.changes.extend(other.changes);
+        self.completes.extend(other.completes);
+        self
     }
 }
 

@@ -19,4 +19,4 @@ pub(crate) use karpenter::pool_name;
 pub use karpenter::{Karpenter, NoClaim};
 pub use setback::Futile;
 pub(crate) use ttl::{NoTtl, in_force};
-pub(crate) use verdict::{Spared, Verdict, has_been_released, judge};
+pub(crate) use verdict::{Before, Spared, Verdict, has_been_released, judge};

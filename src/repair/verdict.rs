@@ -123,16 +123,22 @@ impl fmt::Display for Blocked<'_> {
     }
 }
 
+/// What repairs before tell of a late node: the condition that it lacks, and the last repair in its pool.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Before<'a> {
+    pub lacks: &'a str,
+    pub setback: Option<&'a Setback>,
+    pub now: Timestamp,
+}
+
 /// What to do with a node that is past its deadline under a rule with this `repair`. `is_held`: the node has the rule's taint.
-/// `lacks` is the condition that it lacks, and `setback` the last repair in its pool.
 pub(crate) fn judge<'a>(
     node: &'a Node,
     (rule, repair): (&'a Rule, &Repair),
     is_held: bool,
     karpenter: Karpenter<'a>,
     census: &Census,
-    (lacks, setback): (&'a str, Option<&Setback>),
-    now: Timestamp,
+    before: Before<'a>,
 ) -> Verdict<'a> {
     if let Some(spared) = spared(node, rule, is_held, karpenter) {
         return Verdict::Spare(spared);
@@ -155,7 +161,9 @@ pub(crate) fn judge<'a>(
             }
             let (of, ttl) = ((node, karpenter.pool), repair.readiness_ttl.as_std());
             let ttl = SignedDuration::try_from(ttl).unwrap_or(SignedDuration::MAX);
-            match setback.and_then(|it| it.blocks(of, lacks, ttl, now)) {
+            let futile = before.setback;
+            let futile = futile.and_then(|it| it.blocks(of, before.lacks, ttl, before.now));
+            match futile {
                 Some(futile) => Verdict::Blocked(Blocked::Futile(group, futile)),
                 None => Verdict::DeleteNodeClaim(claim),
             }

@@ -91,7 +91,12 @@ impl Cluster {
         let (rule, claim) = ((&*self.rule, repair), self.claims.find(node));
         let karpenter = Karpenter { claim, pool: None };
         let is_past = deadline.has_passed(now);
-        is_past.then(|| judge(node, rule, true, karpenter, &census, ("Net", None), now))
+        let before = Before {
+            lacks: "Net",
+            setback: None,
+            now,
+        };
+        is_past.then(|| judge(node, rule, true, karpenter, &census, before))
     }
 }
 
