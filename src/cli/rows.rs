@@ -207,13 +207,12 @@ pub(super) fn lacking<'a>(rows: impl Iterator<Item = &'a RuleOnNode>) -> Vec<Lac
     for unmet in rows.flat_map(|row| &row.conditions).filter(|it| !it.met) {
         *counts.entry((&unmet.kind, unmet.cause())).or_default() += 1;
     }
-    let lacking = counts
-        .into_iter()
-        .map(|((condition, reason), nodes)| Lacking {
-            condition: condition.clone(),
-            reason: reason.to_owned(),
-            nodes,
-        });
+    let lacking = counts.into_iter();
+    let lacking = lacking.map(|((condition, reason), nodes)| Lacking {
+        condition: condition.clone(),
+        reason: reason.to_owned(),
+        nodes,
+    });
     let mut lacking: Vec<Lacking> = lacking.collect();
     lacking.sort_by_key(|it| Reverse(it.nodes));
     lacking

@@ -42,10 +42,10 @@ impl From<kube::Error> for RequestError {
         let retry_after = client::retry_after(&status);
         // A failed `test` of a JSON patch is a 422 whose details name neither an object nor a field. A merge patch with another
         // UID is one that names only `metadata.uid`.
-        let is_another = status.details.as_ref().is_some_and(|details| {
-            let mut causes = details.causes.iter();
-            (details.name.is_empty() || !details.causes.is_empty())
-                && causes.all(|cause| cause.field == "metadata.uid")
+        let details = status.details.as_ref();
+        let is_another = details.is_some_and(|details| match details.causes.as_slice() {
+            [] => details.name.is_empty(),
+            causes => causes.iter().all(|cause| cause.field == "metadata.uid"),
         });
         match status.code {
             404 => Self::Gone,

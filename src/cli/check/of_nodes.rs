@@ -145,16 +145,14 @@ fn of_autoscaler(deployment: &Deployment, rule: &str, spec: &CompiledSpec) -> Op
     if !is_it || arguments.is_empty() || key.starts_with(KNOWN_TO_AUTOSCALER) {
         return None;
     }
-    let is_known =
-        arguments.iter().any(
-            |argument| match argument.trim_start_matches('-').split_once('=') {
-                Some(("startup-taint" | "ignore-taint" | "status-taint", value)) => value == key,
-                Some(("startup-taint-prefix" | "status-taint-prefix", value)) => {
-                    key.starts_with(value)
-                }
-                _ => false,
-            },
-        );
+    let is_known = arguments.iter().any(|argument| {
+        let flag = argument.trim_start_matches('-').split_once('=');
+        match flag.unwrap_or_default() {
+            ("startup-taint" | "ignore-taint" | "status-taint", taint) => taint == key,
+            ("startup-taint-prefix" | "status-taint-prefix", prefix) => key.starts_with(prefix),
+            _ => false,
+        }
+    });
     (!is_known).then(|| {
         let what = format!(
             "it does not treat the taint {key} of rule '{rule}' as a startup taint: it may add too many nodes, or none"

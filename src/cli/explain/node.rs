@@ -233,16 +233,15 @@ fn obstacles(node: &Node, rules: &RuleSet) -> Vec<Cause> {
     let going = "the node is being deleted: rules no longer apply to it";
     let going = node.deleting.then(|| of_node(going.into()));
     let ready = node.condition(KUBELETS_CONDITIONS[0]);
-    let unready = ready
-        .filter(|ready| ready.status != ConditionStatus::True)
-        .map(|ready| {
-            let why = [&ready.reason, &ready.message].into_iter();
-            let why = why.filter(|text| !text.is_empty());
-            let why: String = why.flat_map(|text| [": ", text]).collect();
-            let cause = of_node(format!("the node's kubelet is not Ready{why}"));
-            let command = format!("kubectl describe node {}", node.name);
-            cause.then("see what the kubelet reports", command)
-        });
+    let unready = ready.filter(|ready| ready.status != ConditionStatus::True);
+    let unready = unready.map(|ready| {
+        let why = [&ready.reason, &ready.message].into_iter();
+        let why = why.filter(|text| !text.is_empty());
+        let why: String = why.flat_map(|text| [": ", text]).collect();
+        let cause = of_node(format!("the node's kubelet is not Ready{why}"));
+        let command = format!("kubectl describe node {}", node.name);
+        cause.then("see what the kubelet reports", command)
+    });
     taints.chain(going).chain(unready).collect()
 }
 

@@ -49,17 +49,15 @@ pub(crate) fn explain_rule(snapshot: &Snapshot, name: &str) -> Option<RuleExplan
     own.retain(|it| *it.rule == *name);
     let status = RuleStatus::of(snapshot, cached, &own.iter().collect::<Vec<_>>());
     let spec = rule.spec.as_ref().ok();
-    let conditions = spec
-        .into_iter()
-        .flat_map(|spec| &spec.conditions)
-        .map(|it| {
-            let lacks = |row: &&RuleOnNode| row.conditions.iter().any(|lack| lack.kind == it.kind);
-            ConditionOfRule {
-                kind: it.kind.clone(),
-                requirement: it.to_string(),
-                unmet: own.iter().filter(lacks).count(),
-            }
-        });
+    let requirements = spec.into_iter().flat_map(|spec| &spec.conditions);
+    let conditions = requirements.map(|it| {
+        let lacks = |row: &&RuleOnNode| row.conditions.iter().any(|lack| lack.kind == it.kind);
+        ConditionOfRule {
+            kind: it.kind.clone(),
+            requirement: it.to_string(),
+            unmet: own.iter().filter(lacks).count(),
+        }
+    });
     let conditions = conditions.collect();
     let mut nodes = own;
     nodes.retain(|it| {
@@ -152,24 +150,20 @@ impl Render for RuleExplanation {
             )
         };
         // The conditions of a rule that is being deleted no longer count.
-        let conditions = self
-            .conditions
-            .iter()
-            .filter(|_| !is_deleted)
-            .map(|condition| {
-                let line = Line::mark(condition.unmet == 0);
-                let line = line.plain(format!("{} {}", condition.kind, condition.requirement));
-                let lacks = status.lacks.iter();
-                let lacks = lacks.filter(|it| it.condition == condition.kind);
-                let lacks =
-                    lacks.map(|it| format!("{} on {}", it.reason, counted(it.nodes, "node")));
-                let mut lacks: Vec<String> = lacks.collect();
-                if lacks.is_empty() && condition.unmet > 0 {
-                    let nodes = counted(condition.unmet, "node");
-                    lacks.push(format!("not met on {nodes} that it does not hold"));
-                }
-                Branch::from(line).over(lacks)
-            });
+        let conditions = self.conditions.iter().filter(|_| !is_deleted);
+        let conditions = conditions.map(|condition| {
+            let line = Line::mark(condition.unmet == 0);
+            let line = line.plain(format!("{} {}", condition.kind, condition.requirement));
+            let lacks = status.lacks.iter();
+            let lacks = lacks.filter(|it| it.condition == condition.kind);
+            let lacks = lacks.map(|it| format!("{} on {}", it.reason, counted(it.nodes, "node")));
+            let mut lacks: Vec<String> = lacks.collect();
+            if lacks.is_empty() && condition.unmet > 0 {
+                let nodes = counted(condition.unmet, "node");
+                lacks.push(format!("not met on {nodes} that it does not hold"));
+            }
+            Branch::from(line).over(lacks)
+        });
         let published = status.published.iter().map(|it| {
             let line = Line::new().poor(format!("{}: ", it.kind));
             line.plain(&it.message)

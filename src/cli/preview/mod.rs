@@ -200,9 +200,8 @@ fn of_rule(
     if !preview.is_unchanged
         && let Some(why) = rule.and_then(|rule| view.holds_back(rule))
     {
-        preview
-            .warnings
-            .push(format!("the controller will hold it back: it {why}"));
+        let warning = format!("the controller will hold it back: it {why}");
+        preview.warnings.push(warning);
     }
     preview
 }

@@ -246,14 +246,11 @@ async fn events_of_unready(source: &ObjectSource, wanted: &Wanted, snapshot: &mu
     if wanted.node.is_none() {
         return;
     }
-    let lists = snapshot
-        .unready
-        .iter_mut()
-        .take(EVENTS_OF)
-        .map(async |(key, pod)| {
-            pod.events = events(source, key).await?;
-            Ok(())
-        });
+    let pods = snapshot.unready.iter_mut().take(EVENTS_OF);
+    let lists = pods.map(async |(key, pod)| {
+        pod.events = events(source, key).await?;
+        Ok(())
+    });
     for listed in join_all(lists).await {
         record_gap(&mut snapshot.gaps, listed);
     }

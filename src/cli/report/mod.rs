@@ -39,13 +39,11 @@ pub(super) fn report(
         ("Held nodes", held.collect()),
         ("Findings", checkup.blocks(&page)),
     ];
-    let sections = sections
-        .into_iter()
-        .filter(|it| !it.1.is_empty())
-        .map(|(title, blocks)| {
-            let blocks: String = blocks.iter().map(of_block).collect();
-            format!("<section><h2>{title}</h2>\n{blocks}</section>\n")
-        });
+    let sections = sections.into_iter().filter(|it| !it.1.is_empty());
+    let sections = sections.map(|(title, blocks)| {
+        let blocks: String = blocks.iter().map(of_block).collect();
+        format!("<section><h2>{title}</h2>\n{blocks}</section>\n")
+    });
     format!(
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\

@@ -74,14 +74,12 @@ fn changes(held: &mut BTreeMap<Pair, RuleOnNode>, read: &Snapshot) -> String {
     let now = rows.map(|it| ((it.node.clone(), it.rule.clone()), it));
     let now: BTreeMap<Pair, RuleOnNode> = now.collect();
     let at = clock(read.at);
-    let gone = held
-        .keys()
-        .filter(|pair| !now.contains_key(*pair))
-        .map(|(node, rule)| {
-            let is_there = read.view.node(node).is_some();
-            let what = if is_there { "released" } else { "gone" };
-            format!("{at} {node} {what} {rule}")
-        });
+    let gone = held.keys().filter(|pair| !now.contains_key(*pair));
+    let gone = gone.map(|(node, rule)| {
+        let is_there = read.view.node(node).is_some();
+        let what = if is_there { "released" } else { "gone" };
+        format!("{at} {node} {what} {rule}")
+    });
     let news = now.iter().filter(|(pair, it)| {
         let before = held.get(*pair);
         before.is_none_or(|before| it.holds() && before.why != it.why)

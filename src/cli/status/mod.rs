@@ -233,12 +233,11 @@ fn conditions(cached: &CachedRule, remarks: Option<&Backing>) -> Vec<PublishedCo
     let published = published.map(|it| (&*it.type_, &it.message));
     let wrong = remarks.into_iter().flat_map(|it| &it.findings);
     let wrong = wrong.filter_map(|it| Some((it.condition?.0, &it.message)));
-    let all = published
-        .chain(wrong)
-        .map(|(kind, message)| PublishedCondition {
-            kind: kind.to_owned(),
-            message: message.clone(),
-        });
+    let all = published.chain(wrong);
+    let all = all.map(|(kind, message)| PublishedCondition {
+        kind: kind.to_owned(),
+        message: message.clone(),
+    });
     all.collect()
 }
 

@@ -19,21 +19,19 @@ pub(super) struct ComponentPurpose {
 
 /// All purposes, in the order of the suggestions.
 pub(super) fn purposes() -> impl Iterator<Item = ComponentPurpose> {
-    include_str!("known.txt")
-        .split("\n[")
-        .skip(1)
-        .filter_map(|purpose| {
-            let (head, text) = purpose.split_once("]\n")?;
-            let (name, label) = head.split_once(' ')?;
-            let lines = text.lines().filter(|line| !line.is_empty());
-            let (known, why): (Vec<_>, Vec<_>) = lines.partition(|line| line.contains('|'));
-            Some(ComponentPurpose {
-                name,
-                label: label.split_once('=')?,
-                why,
-                known: known.into_iter().filter_map(row).collect(),
-            })
+    let purposes = include_str!("known.txt").split("\n[").skip(1);
+    purposes.filter_map(|purpose| {
+        let (head, text) = purpose.split_once("]\n")?;
+        let (name, label) = head.split_once(' ')?;
+        let lines = text.lines().filter(|line| !line.is_empty());
+        let (known, why): (Vec<_>, Vec<_>) = lines.partition(|line| line.contains('|'));
+        Some(ComponentPurpose {
+            name,
+            label: label.split_once('=')?,
+            why,
+            known: known.into_iter().filter_map(row).collect(),
         })
+    })
 }
 
 fn row(line: &'static str) -> Option<[&'static str; 3]> {

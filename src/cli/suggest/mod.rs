@@ -69,9 +69,8 @@ pub(super) fn suggest(snapshot: &Snapshot) -> Suggestions {
                 })
             });
             if let Some(rule) = waits {
-                answer
-                    .already
-                    .push((key.to_string(), rule.name.to_string()));
+                let known = (key.to_string(), rule.name.to_string());
+                answer.already.push(known);
                 continue;
             }
             conditions.retain(|kind| names_nothing(kind).is_none());
