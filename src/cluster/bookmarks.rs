@@ -347,4 +347,37 @@ mod tests {
             assert_eq!(seconds, Some(5), "{status}");
         }
     }
+
+    #[tokio::test]
+    async fn what_is_never_answered_is_an_error() {
+        let silent = || Box::new(StreamBody::new(futures::stream::pending())) as Box<DynBody>;
+        let layer = WatchLayer {
+            start: Duration::from_millis(20),
+            request: Duration::from_millis(50),
+            grace: Duration::from_millis(100),
+        };
+        let watch = "/api/v1/nodes?watch=true&timeoutSeconds=0";
+        let list = "/api/v1/nodes?limit=500";
+        for (path, starts, limit) in [
+            (watch, false, layer.start),
+            (watch, true, layer.grace),
+            (list, false, layer.request),
+            (list, true, layer.request),
+        ] {
+            let server = service_fn(move |_: Request<Body>| async move {
+                if !starts {
+                    std::future::pending::<()>().await;
+                }
+                Ok::<_, BoxError>(Response::new(silent()))
+            });
+            let started = Instant::now();
+            let request = Request::get(path).body(Body::empty()).unwrap();
+            let error = match layer.layer(server).call(request).await {
+                Ok(answer) => answer.into_body().collect().await.map(|_| ()).unwrap_err(),
+                Err(error) => error,
+            };
+            assert!(error.is::<NoAnswer>(), "{path}: {error}");
+            assert!(started.elapsed() >= limit, "{path}");
+        }
+    }
 }

@@ -86,4 +86,22 @@ mod tests {
             assert_eq!(*brake.subscribe().borrow(), Some(expected), "{value:?}");
         }
     }
+
+    #[test]
+    fn a_deleted_lease_changes_nothing_and_the_next_one_says_the_same() {
+        for (value, expected) in [(Some("true"), true), (Some("false"), false), (None, false)] {
+            let mut brake = Brake::new(false, true);
+            brake.see(Some(&lease(value)));
+            brake.see(None);
+            assert_eq!(*brake.subscribe().borrow(), Some(expected), "{value:?}");
+            assert_eq!(brake.annotations, lease(value).metadata.annotations);
+        }
+        let mut brake = Brake::new(false, true);
+        brake.see(None);
+        assert_eq!(*brake.subscribe().borrow(), Some(false), "there was none");
+        let mut always = Brake::new(true, true);
+        always.see(None);
+        assert_eq!(*always.subscribe().borrow(), Some(true));
+        assert_eq!(always.annotations, None, "the flag is this process's alone");
+    }
 }

@@ -398,4 +398,37 @@ mod tests {
         assert!(!is_forgotten(&mut parts, 3700));
         assert!(is_forgotten(&mut parts, 4500));
     }
+
+    #[test]
+    fn the_kind_of_failure_decides_how_a_write_is_retried() {
+        let message = String::new;
+        let busy = RequestError::Throttled {
+            message: message(),
+            retry_after: None,
+        };
+        for (error, refusals, longest) in [
+            (RequestError::Unreachable(message()), 0, 50),
+            (busy, 0, 50),
+            (RequestError::Conflict, 0, 1),
+            (RequestError::Gone, 0, 50),
+            (RequestError::Broken(message()), 1, 50),
+            (RequestError::TimedOut(Duration::ZERO), 1, 50),
+            (RequestError::Failed(message()), 1, 50),
+        ] {
+            let now = Instant::now();
+            let mut attempt = Attempt {
+                under_way: true,
+                ..Attempt::default()
+            };
+            attempt.ended(Some(&error), now);
+            assert!(!attempt.under_way);
+            assert_eq!(attempt.refusals, refusals, "{error:?}");
+            assert_eq!(error.is_refusal(), refusals == 1, "{error:?}");
+            let pause = attempt.backoff.not_before(now).expect("a pause") - now;
+            assert!(pause <= Duration::from_millis(longest), "{error:?}");
+            attempt.ended(None, now);
+            let left = (attempt.refusals, attempt.backoff.not_before(now));
+            assert_eq!(left, (0, None));
+        }
+    }
 }

@@ -552,4 +552,21 @@ mod tests {
         views.begin_list(NODES, at(8));
         assert_eq!(restarts(&mut views, at(60)), 0);
     }
+
+    #[test]
+    fn a_version_that_goes_backwards_is_a_cluster_that_was_restored() {
+        let at = seconds(Instant::now());
+        let mut views = listed(at(0));
+        views.shown(NODES, 9);
+        reads(&mut views, 8, at(10));
+        assert!(matches!(views.take_orders()[..], [Effect::Watch(NODES, _)]));
+        assert!(views.is_stale(NODES, at(10)));
+        assert!(views.next_read(at(10)).is_none(), "a list tells as much");
+        views.begin_list(NODES, at(11));
+        let (asked, _) = views.end_list(NODES, false, at(11));
+        views.current(NODES, asked, at(11));
+        progress(&mut views, 4, at(11));
+        assert!(!views.is_stale(NODES, at(11)));
+        reads(&mut views, 6, at(22));
+    }
 }

@@ -157,6 +157,7 @@ mod tests {
     use super::*;
     use crate::api::TaintEffect;
     use crate::object::Taint;
+    use crate::plan::{ChangeKind, TaintChange};
 
     fn taint(key: &str) -> Taint {
         Taint::new(key, "", TaintEffect::NoSchedule)
@@ -241,6 +242,59 @@ mod tests {
             }});
             let patch = claim_termination(&claim, now);
             assert_eq!(patch, is_written.then_some(expected), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_node_patch_tests_what_it_replaces() {
+        let set = |key: &str| BTreeMap::from([(key.to_owned(), Some("v".to_owned()))]);
+        let drop = |key: &str| BTreeMap::from([(key.to_owned(), None)]);
+        let uid = json!({"op": "test", "path": "/metadata/uid", "value": "u"});
+        let a = json!([{"key": "a", "effect": "NoSchedule"}]);
+        let change = |kind, key| TaintChange {
+            kind,
+            rule_name: "r".into(),
+            rule_uid: "r-uid".into(),
+            taint: taint(key),
+            transition: None,
+            why: String::new(),
+            components_ready: false,
+            gave_up: false,
+        };
+        for (name, node_before, changes, annotations, expected) in [
+            (
+                "first taint, first annotation",
+                tainted(&[], None),
+                vec![change(ChangeKind::Added, "a")],
+                set("n/k"),
+                json!([uid, {"op": "test", "path": "/spec/taints", "value": null},
+                       {"op": "add", "path": "/spec/taints", "value": a},
+                       {"op": "test", "path": "/metadata/annotations", "value": null},
+                       {"op": "add", "path": "/metadata/annotations", "value": {"n/k": "v"}}]),
+            ),
+            (
+                "last taint goes",
+                tainted(&["a"], Some(&["n/k"])),
+                vec![change(ChangeKind::Removed, "a")],
+                drop("n/k"),
+                json!([uid, {"op": "test", "path": "/spec/taints", "value": a},
+                       {"op": "remove", "path": "/spec/taints"},
+                       {"op": "remove", "path": "/metadata/annotations/n~1k"}]),
+            ),
+            (
+                "annotation alone",
+                tainted(&["a"], Some(&[])),
+                vec![],
+                set("n/k"),
+                json!([uid, {"op": "add", "path": "/metadata/annotations/n~1k", "value": "v"}]),
+            ),
+        ] {
+            let plan = TaintPlan {
+                annotations,
+                changes,
+                ..TaintPlan::default()
+            };
+            assert_eq!(json!(node(&node_before, &plan)), expected, "{name}");
         }
     }
 }

@@ -140,4 +140,15 @@ mod tests {
             );
         }
     }
+
+    #[test]
+    fn a_taint_serializes_as_the_server_holds_it() {
+        for json in [
+            r#"{"key":"a","effect":"NoSchedule"}"#,
+            r#"{"key":"a","value":"b","effect":"NoExecute","timeAdded":"2026-01-01T00:00:00Z"}"#,
+        ] {
+            let taint: Taint = serde_json::from_str(json).unwrap();
+            assert_eq!(serde_json::to_string(&taint).unwrap(), json);
+        }
+    }
 }

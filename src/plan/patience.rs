@@ -187,4 +187,48 @@ mod tests {
             assert_eq!(since(Some(&remembers(true, 200)), 300), Some(at(200)));
         }
     }
+
+    #[test]
+    fn the_time_on_the_node_counts_where_this_process_has_not_seen_the_conditions_turn() {
+        let with = |conditions: &[(&str, &str, i64)]| {
+            conditions
+                .iter()
+                .fold(node("n"), |node, (kind, status, since)| {
+                    condition(node, kind, status, *since)
+                })
+        };
+        let now = 1000;
+        #[rustfmt::skip]
+        let cases = [
+            ("met", "allOf", &[("A", "True", 5), ("B", "True", 9)][..], None, None),
+            ("by the node", "allOf", &[("A", "False", 5), ("B", "True", 9)], None, Some(5)),
+            ("the first that turned", "allOf", &[("A", "False", 5), ("B", "False", 9)], None, Some(5)),
+            ("any: the last that turned", "anyOf", &[("A", "False", 5), ("B", "False", 9)], None, Some(9)),
+            ("any: one with no time", "anyOf", &[("A", "False", 5)], None, Some(now)),
+            ("never reported", "allOf", &[], None, Some(now)),
+            ("never reported, remembered", "allOf", &[], Some(remembers(false, 700)), Some(700)),
+            ("seen to turn", "allOf", &[("A", "False", 5), ("B", "True", 9)], Some(remembers(true, 600)), Some(600)),
+            (
+                "unmet for longer than either condition",
+                "allOf",
+                &[("A", "False", 800), ("B", "True", 900)],
+                Some(remembers(false, 300)),
+                Some(300),
+            ),
+            ("a clock that is ahead", "allOf", &[("A", "False", 5000), ("B", "True", 9)], None, Some(now)),
+        ];
+        for (name, policy, conditions, memory, expected) in cases {
+            let rule = rule("r")
+                .created(at(-9000))
+                .taint("readiness.k8s.io/gate", "NoSchedule")
+                .waits_for("A")
+                .waits_for("B")
+                .spec(&format!("conditionPolicy: {policy}"));
+            let world = world(&with(conditions)).rule(&rule).now(at(now));
+            let plan = world.plan();
+            let rule = &world.rules()[0];
+            let since = since(rule, &plan.outcomes[0], memory.as_ref(), at(now));
+            assert_eq!(since, expected.map(at), "{name}");
+        }
+    }
 }

@@ -186,4 +186,29 @@ mod tests {
             assert_eq!(answer, found, "{name}");
         }
     }
+
+    #[test]
+    fn a_claims_pool_counts_before_the_label_that_a_kubelet_may_write() {
+        let pool = |name: &str| (!name.is_empty()).then(|| Arc::from(name));
+        for (of_claim, label, expected) in [
+            ("mine", "theirs", Some("mine")),
+            ("mine", "", Some("mine")),
+            ("", "labelled", Some("labelled")),
+            ("", "", None),
+        ] {
+            let mut node = node("n", "p");
+            node.labels.insert(NODE_POOL_LABEL.into(), label.into());
+            let claim = NodeClaim {
+                node_pool: pool(of_claim),
+                ..claim("c", "n", "p")
+            };
+            assert_eq!(
+                pool_name(&node, Some(&claim)),
+                expected,
+                "{of_claim}, {label}"
+            );
+            let label = Some(label).filter(|label| !label.is_empty());
+            assert_eq!(pool_name(&node, None), label);
+        }
+    }
 }

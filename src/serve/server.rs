@@ -121,3 +121,41 @@ async fn answer(stream: impl AsyncRead + AsyncWrite + Unpin, router: Router) -> 
         .serve_connection(TokioIo::new(stream), TowerToHyperService::new(router));
     Ok(timeout(LIFETIME, served).await??)
 }
+
+#[cfg(test)]
+mod tests {
+    use axum::routing::get;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::TcpSocket;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn silent_connections_of_some_addresses_do_not_close_the_one_of_another() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let server = listener.local_addr().unwrap();
+        let router = Router::new().route("/", get(async || "served"));
+        tokio::spawn(serve_http(listener, "a test", 16, None, router));
+        let connect = async |number| {
+            let socket = TcpSocket::new_v4().unwrap();
+            let from = IpAddr::from([127, 0, 0, number]);
+            socket.bind((from, 0).into()).unwrap();
+            socket.connect(server).await.unwrap()
+        };
+        let served = async |mut stream: TcpStream| {
+            let request = b"GET / HTTP/1.1\r\nhost: a\r\n\r\n";
+            stream.write_all(request).await?;
+            let mut answer = String::new();
+            stream.read_to_string(&mut answer).await?;
+            std::io::Result::Ok(answer.ends_with("served"))
+        };
+        let slow = connect(9).await;
+        let mut silent = Vec::new();
+        for number in [2, 3, 4].repeat(4) {
+            silent.push(connect(number).await);
+        }
+        // Connections are accepted in their order.
+        assert!(served(connect(10).await).await.unwrap());
+        assert!(served(slow).await.unwrap());
+    }
+}

@@ -147,3 +147,50 @@ fn how_long_each_condition_took_is_counted_when_a_node_is_first_released() {
     bench.wait(1000);
     assert_eq!(stages(&mut bench), [[("Disk".to_owned(), 105)]]);
 }
+
+#[test]
+fn a_node_that_was_released_before_does_not_start_again() {
+    type Change = fn(&mut Bench);
+    let report = |bench: &mut Bench, status: &str| {
+        let condition = json!([{ "type": "Net", "status": status }]);
+        bench.change("n", |node| node["status"]["conditions"] = condition);
+        bench.wait(10_000);
+    };
+    let starts = |bench: &mut Bench| {
+        let counted = std::mem::take(&mut bench.counted).into_iter();
+        counted
+            .filter(|it| matches!(it, Count::Rule(_, RuleCount::StartedUp(_))))
+            .count()
+    };
+    let young = |status| node("n").created(at(100)).condition("Net", status);
+    let none = |_: &mut Bench| {};
+    let by_hand: Change = |bench| {
+        bench.change("n", |node| node["spec"]["taints"] = json!([]));
+        bench.wait(10_000);
+    };
+    for (what, rule_first, node, meanwhile) in [
+        ("ready when it joined", true, young("True"), none as Change),
+        ("there before the rule", false, young("True"), none),
+        ("unmet before the rule", false, young("False"), none),
+        ("released by hand", true, young("False"), by_hand),
+    ] {
+        let mut bench = if rule_first {
+            Bench::new(&[gate()], &[])
+        } else {
+            Bench::new(&[], std::slice::from_ref(&node))
+        };
+        if rule_first {
+            bench.sees(&node);
+        } else {
+            bench.wait(10_000);
+            bench.sees_rule(&gate().created(at(110)));
+        }
+        bench.wait(10_000);
+        meanwhile(&mut bench);
+        report(&mut bench, "False");
+        assert_eq!(bench.taints("n"), [GATE], "{what}");
+        report(&mut bench, "True");
+        assert_eq!(bench.taints("n"), [""; 0], "{what}");
+        assert_eq!(starts(&mut bench), 0, "{what}");
+    }
+}

@@ -228,3 +228,16 @@ fn a_repair_that_is_held_back_is_told_again_after_a_while() {
     bench.wait(100_000);
     assert_eq!(bench.counted(), blocked);
 }
+
+#[test]
+fn a_condition_that_turns_unmet_is_counted_each_time() {
+    let mut bench = Bench::new(&[gate().dry_run()], &[ready("n")]);
+    bench.counted();
+    for _ in 0..2 {
+        network(&mut bench, "n", "False");
+        network(&mut bench, "n", "False");
+        assert_eq!(bench.counted(), ["TurnedUnmet r Net"]);
+        network(&mut bench, "n", "True");
+        assert_eq!(bench.counted(), [""; 0]);
+    }
+}

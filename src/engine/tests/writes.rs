@@ -269,3 +269,44 @@ fn the_guard_of_a_rule_that_a_process_takes_over_starts_from_zero() {
         assert_eq!(bench.taints("a"), [GATE], "{what}");
     }
 }
+
+#[test]
+fn what_a_guard_holds_back_is_told_again_when_a_zone_gets_into_another_state() {
+    let limited = |bench: &mut Bench| {
+        let told = bench.told();
+        let is_about_it = |it: &&String| it.starts_with("DisruptionLimited");
+        told.iter().filter(is_about_it).count()
+    };
+    let nodes = ["a", "b", "c", "d", "e"].map(met);
+    let mut bench = Bench::new(&[careful()], &nodes);
+    bench.wait(20_000);
+    for name in ["a", "b"] {
+        condition(&mut bench, name, "Net", "False");
+    }
+    bench.wait(2000);
+    assert_eq!(limited(&mut bench), 1);
+    bench.sees(&met("f"));
+    bench.wait(2000);
+    assert_eq!(limited(&mut bench), 0, "the zone is as it was");
+    for name in ["c", "d", "e", "f"] {
+        condition(&mut bench, name, "Net", "False");
+    }
+    bench.wait(2000);
+    assert_eq!(limited(&mut bench), 1, "all are disrupted");
+    for again in ["in another state", "in the same"] {
+        for name in ["a", "b", "c", "d", "e", "f"] {
+            condition(&mut bench, name, "Net", "True");
+        }
+        bench.wait(20_000);
+        assert_eq!(
+            limited(&mut bench),
+            0,
+            "that it has ended is seen in the status"
+        );
+        for name in ["a", "b"] {
+            condition(&mut bench, name, "Net", "False");
+        }
+        bench.wait(2000);
+        assert_eq!(limited(&mut bench), 1, "{again}");
+    }
+}
