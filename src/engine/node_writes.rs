@@ -257,19 +257,28 @@ fn changes(plan: &TaintPlan) -> impl Iterator<Item = (Part, Change, Option<&Tain
         .map(|(part, is_added, change)| (part, is_added.then_some(0), change))
 }
 
-/// Whether a taint change was undone and no rule wants it back.
+/// Whether a change was undone and no rule wants it back.
 fn is_rightly_undone(node: &Node, plan: &NodePlan<'_>, part: &Part, change: Change) -> bool {
-    let Part::Taint(taint) = part else {
-        return false;
+    let (is_there, is_wanted) = match part {
+        Part::Taint(taint) => {
+            let is_it = |it: &Taint| it.key == taint.key && it.effect == taint.effect;
+            let waits = |outcome: &Outcome<'_>| {
+                matches!(outcome.governs(), Some(Decision::Wait(_))) && is_it(&outcome.spec.taint)
+            };
+            let is_wanted =
+                plan.changes().any(|change| taint.is_of(change)) || plan.outcomes.iter().any(waits);
+            (node.taints.iter().any(is_it), is_wanted)
+        }
+        Part::Annotation(key) => {
+            let mut annotations = plan.taints.iter().map(|it| &it.annotations);
+            (
+                node.annotation(key).is_some(),
+                annotations.any(|it| it.contains_key(key)),
+            )
+        }
+        Part::Records(_) | Part::Condition(_) => return false,
     };
-    let is_it = |it: &Taint| it.key == taint.key && it.effect == taint.effect;
-    let waits = |outcome: &Outcome<'_>| {
-        matches!(outcome.governs(), Some(Decision::Wait(_))) && is_it(&outcome.spec.taint)
-    };
-    node.taints.iter().any(is_it) != change.is_some()
-        && plan.stale.is_empty()
-        && !plan.changes().any(|change| taint.is_of(change))
-        && !plan.outcomes.iter().any(waits)
+    is_there != change.is_some() && plan.stale.is_empty() && !is_wanted
 }
 
 fn completed(

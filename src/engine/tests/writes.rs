@@ -251,6 +251,8 @@ fn a_taint_that_somebody_takes_off_when_it_may_go_is_put_on_again_at_once() {
         });
         bench.wait(100);
         assert_eq!(bench.taints("n"), ["dedicated"], "{round}");
+        let records = &bench.node("n")["metadata"]["annotations"];
+        assert_eq!(records, &json!({}), "{round}");
         condition(&mut bench, "n", "Net", "False");
     }
 }
