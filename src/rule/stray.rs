@@ -1,7 +1,6 @@
 //! Taints that look like a rule's and that no rule removes: a node that registers with one stays held for ever.
 
 use std::cell::LazyCell;
-use std::fmt;
 use std::sync::Arc;
 
 use super::compile::{Reach, Rule};
@@ -12,35 +11,33 @@ use crate::api::TaintEffect;
 use crate::object::{Node, Taint};
 
 /// Why no rule removes a taint that looks like a rule's.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, thiserror::Error)]
 pub enum WhyStray {
+    #[error("no rule has this taint")]
     NoRule,
     /// The rule with this key has this other effect.
+    #[error("rule '{0}' removes the one with effect {1} only")]
     OtherEffect(Arc<str>, TaintEffect),
-    /// The rule with this taint cannot be used.
+    #[error("rule '{0}' would remove it, but cannot be used")]
     Rejected(Arc<str>),
-    /// The rule with this taint is a dry run.
+    #[error("rule '{0}' would remove it, but is a dry run")]
     DryRun(Arc<str>),
-    /// The rule with this taint does not select the node.
+    #[error("rule '{0}' removes it, but does not select the node")]
     NotSelected(Arc<str>),
 }
 
 impl RuleSet {
     /// The node's taints that keep pods off it, look like a rule's, and are removed by no rule.
     pub fn stray<'a>(&self, node: &'a Node) -> impl Iterator<Item = (&'a Taint, WhyStray)> {
-        let owners = LazyCell::new(|| Ownership::all(node).collect::<Vec<_>>());
+        let owned = Ownership::all(node).map(|it| it.taint());
+        let owned = LazyCell::new(|| owned.collect::<Vec<_>>());
         node.taints.iter().filter_map(move |taint| {
             let effect = taint.effect.parse().ok()?;
-            let is_owned = || {
-                owners
-                    .iter()
-                    .any(|owner| owner.taint() == (&*taint.key, effect))
-            };
             let why = self.why_stray(&taint.key, effect, |rule| rule.selects(&node.labels))?;
             // The controller cleans up after a rule that is gone, or that no longer selects the node.
             let is_left = match why {
                 WhyStray::DryRun(_) | WhyStray::Rejected(_) => true,
-                _ => !is_owned(),
+                _ => !owned.contains(&(&*taint.key, effect)),
             };
             is_left.then_some((taint, why))
         })
@@ -108,24 +105,6 @@ impl Rule {
             _ if self.deleting => reach.any(|reach| reach.is_removed_in_the_end),
             Ok(spec) => !spec.dry_run,
             Err(_) => false,
-        }
-    }
-}
-
-impl fmt::Display for WhyStray {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NoRule => f.write_str("no rule has this taint"),
-            Self::OtherEffect(rule, effect) => {
-                write!(f, "rule '{rule}' removes the one with effect {effect} only")
-            }
-            Self::Rejected(rule) => {
-                write!(f, "rule '{rule}' would remove it, but cannot be used")
-            }
-            Self::DryRun(rule) => write!(f, "rule '{rule}' would remove it, but is a dry run"),
-            Self::NotSelected(rule) => {
-                write!(f, "rule '{rule}' removes it, but does not select the node")
-            }
         }
     }
 }
