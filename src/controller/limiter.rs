@@ -21,17 +21,11 @@ impl LimiterArgs {
     pub fn rate(self) -> Option<Rate> {
         let rate = self.kube_api_qps;
         let per_second = rate.filter(|rate| rate.is_finite() && *rate > 0.0)?;
-        #[allow(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "a conversion saturates, and the rate is above 0"
-        )]
-        let in_a_second = (per_second.ceil() as u32).max(1);
         let burst = self.kube_api_burst.filter(|burst| *burst > 0);
-        let burst = burst.map(|burst| u32::try_from(burst).unwrap_or(u32::MAX));
+        let burst = burst.map(|burst| f64::from(u32::try_from(burst).unwrap_or(u32::MAX)));
         Some(Rate {
             per_second,
-            burst: burst.unwrap_or(in_a_second),
+            burst: burst.unwrap_or(per_second.ceil()),
         })
     }
 }
@@ -52,10 +46,10 @@ mod tests {
         #[rustfmt::skip]
         let cases = [
             (&[][..], None),
-            (&["--kube-api-qps=50"], Some((50.0, 50))),
-            (&["--kube-api-qps=0.5"], Some((0.5, 1))),
-            (&["--kube-api-qps", "20", "--kube-api-burst", "30"], Some((20.0, 30))),
-            (&["--kube-api-qps=20", "--kube-api-burst=0"], Some((20.0, 20))),
+            (&["--kube-api-qps=50"], Some((50.0, 50.0))),
+            (&["--kube-api-qps=0.5"], Some((0.5, 1.0))),
+            (&["--kube-api-qps", "20", "--kube-api-burst", "30"], Some((20.0, 30.0))),
+            (&["--kube-api-qps=20", "--kube-api-burst=0"], Some((20.0, 20.0))),
             // A negative rate means no limit.
             (&["--kube-api-qps", "-1", "--kube-api-burst", "30"], None),
             (&["--kube-api-qps=0"], None),

@@ -23,8 +23,7 @@ pub(crate) struct TokenBucket {
 
 impl TokenBucket {
     /// A full bucket of this capacity, 1 or more.
-    pub(crate) fn full(burst: u32) -> Self {
-        let burst = f64::from(burst);
+    pub(crate) fn full(burst: f64) -> Self {
         Self {
             burst,
             level: burst,
@@ -86,7 +85,7 @@ mod tests {
 
     #[test]
     fn a_token_that_hardly_ever_comes_is_asked_about_once_a_day() {
-        let mut bucket = TokenBucket::full(1);
+        let mut bucket = TokenBucket::full(1.0);
         let now = moment(0);
         assert_eq!(bucket.next_token(now, 0.0), Some(now), "it is there");
         bucket.settle(now, 0.0);

@@ -60,7 +60,7 @@ struct Bucket {
 impl Default for Bucket {
     fn default() -> Self {
         Self {
-            tokens: TokenBucket::full(1),
+            tokens: TokenBucket::full(1.0),
             granted: None,
             missed: BTreeMap::new(),
         }

@@ -56,7 +56,7 @@ pub struct Rate {
     /// Writes a second, above 0.
     pub per_second: f64,
     /// The largest burst, 1 or more.
-    pub burst: u32,
+    pub burst: f64,
 }
 
 #[derive(Debug)]

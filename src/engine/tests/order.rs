@@ -203,7 +203,7 @@ fn no_more_is_written_a_second_than_is_configured() {
     let mut slow = settings();
     slow.rate = Some(Rate {
         per_second: 2.0,
-        burst: 3,
+        burst: 3.0,
     });
     let mut bench = Bench::of(&slow);
     bench.begin(&[gate()], &nodes::<9>());
