@@ -82,10 +82,7 @@ impl Deadline {
     }
 
     pub fn has_passed(self, now: Timestamp) -> bool {
-        match self {
-            Self::At(at) => at <= now,
-            Self::Never => false,
-        }
+        self <= Self::At(now)
     }
 }
 
