@@ -44,20 +44,17 @@ impl From<Lean<Self>> for RuleObject {
 }
 
 /// Like the API, treats `null` as absent.
-fn without_nulls(mut value: Value) -> Value {
-    match &mut value {
+fn without_nulls(value: Value) -> Value {
+    match value {
         Value::Object(fields) => {
-            fields.retain(|_, field| !field.is_null());
-            let fields = fields.values_mut();
-            fields.for_each(|field| *field = without_nulls(field.take()));
+            let fields = fields.into_iter().filter(|(_, field)| !field.is_null());
+            fields
+                .map(|(name, field)| (name, without_nulls(field)))
+                .collect()
         }
-        Value::Array(elements) => {
-            let elements = elements.iter_mut();
-            elements.for_each(|element| *element = without_nulls(element.take()));
-        }
-        _ => {}
+        Value::Array(elements) => elements.into_iter().map(without_nulls).collect(),
+        value => value,
     }
-    value
 }
 
 /// An unreadable spec is no error here.
