@@ -122,13 +122,10 @@ impl NodeAffinityTerm {
 
 /// A field requirement. Only `metadata.name` is supported, with `In` or `NotIn` and exactly one value.
 fn name_field(field: &NodeSelectorRequirement) -> Option<(String, bool)> {
-    let must_be = match field.operator.as_str() {
-        selector::IN => true,
-        selector::NOT_IN => false,
-        _ => return None,
-    };
-    match field.values.as_deref() {
-        Some([name]) if field.key == "metadata.name" => Some((name.clone(), must_be)),
+    let (key, operator) = (field.key.as_str(), field.operator.as_str());
+    match (key, operator, field.values.as_deref()?) {
+        ("metadata.name", selector::IN, [name]) => Some((name.clone(), true)),
+        ("metadata.name", selector::NOT_IN, [name]) => Some((name.clone(), false)),
         _ => None,
     }
 }
