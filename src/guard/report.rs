@@ -72,12 +72,8 @@ impl fmt::Display for Report {
         let mut zones: Vec<&ZoneReport> =
             self.zones.iter().filter(|zone| zone.waiting > 0).collect();
         zones.sort_by_key(|zone| (zone.rate > 0.0, Reverse(zone.waiting)));
-        for (index, zone) in zones.iter().take(NAMED_ZONES).enumerate() {
-            if index > 0 {
-                f.write_str("; ")?;
-            }
-            zone.fmt(f)?;
-        }
+        let named = zones.iter().take(NAMED_ZONES).map(ToString::to_string);
+        f.write_str(&named.collect::<Vec<_>>().join("; "))?;
         match zones.len().saturating_sub(NAMED_ZONES) {
             0 => Ok(()),
             more => write!(f, "; and {}", counted(more, "more zone")),
