@@ -180,9 +180,7 @@ impl<'a> BootstrapRecord<'a> {
     pub(crate) fn last_boot(self) -> Option<&'a str> {
         match self {
             Self::Outdated { boot_id } => Some(boot_id),
-            Self::No | Self::Done | Self::Unstamped | Self::Maintained | Self::Revised { .. } => {
-                None
-            }
+            _ => None,
         }
     }
 }
