@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use k8s_openapi::api::storage::v1::VolumeNodeResources;
 use serde::Deserialize;
 
 use super::kind::ResourceKind;
@@ -69,12 +70,7 @@ pub struct Spec {
 #[derive(Debug, Deserialize)]
 struct DriverObject {
     name: String,
-    allocatable: Option<Allocatable>,
-}
-
-#[derive(Debug, Deserialize)]
-struct Allocatable {
-    count: Option<i64>,
+    allocatable: Option<VolumeNodeResources>,
 }
 
 /// What drivers report is malformed where a later version of the API gives it another form. It counts as absent then.
