@@ -161,11 +161,10 @@ impl Guard {
     ///
     /// A zone has one such node at a time. One that is not gated within half a minute goes behind the others.
     pub(crate) fn grant(&mut self, now: Instant) -> Vec<Arc<str>> {
-        let zones = self.counts().zones.keys();
-        let new = zones.filter(|zone| !self.buckets.contains_key(zone));
-        let new: Vec<_> = new.map(|zone| (zone.clone(), Bucket::default())).collect();
-        self.buckets.extend(new);
         let mut buckets = std::mem::take(&mut self.buckets);
+        for zone in self.counts().zones.keys() {
+            buckets.entry(zone.clone()).or_default();
+        }
         let starts_over = std::mem::take(&mut self.starts_over);
         let nobody = ZoneCount::default();
         let mut granted = Vec::new();
