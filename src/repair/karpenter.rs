@@ -117,12 +117,10 @@ impl NodeClaims {
         if let Some(other) = claims.next().flatten() {
             return Err(NoClaim::Several(&claim.name, &other.name));
         }
-        let names_another = |claimed: Option<&Arc<str>>, actual: &Arc<str>| {
-            claimed.is_some_and(|claimed| claimed != actual)
-        };
-        let mut id = node.provider_id.iter();
-        let is_other_instance = id.any(|id| names_another(claim.provider_id.as_ref(), id));
-        if is_other_instance || names_another(claim.node_name.as_ref(), &node.name) {
+        let instances = claim.provider_id.as_ref().zip(node.provider_id.as_ref());
+        let is_other_instance = instances.is_some_and(|(claimed, actual)| claimed != actual);
+        let mut node_name = claim.node_name.iter();
+        if is_other_instance || node_name.any(|claimed| *claimed != node.name) {
             return Err(NoClaim::OtherInstance(&claim.name));
         }
         Ok(claim)
