@@ -53,8 +53,9 @@ struct SeenDeadline {
     step: SignedDuration,
 }
 
+/// What was observed of a condition's reporter.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Heartbeat {
+pub(super) struct Heartbeat {
     kind: Arc<str>,
     last_write: LastWrite,
     /// From when on silence counts: the first observation, or the end of a gap in observation.
@@ -65,7 +66,7 @@ struct Heartbeat {
     set_back: SignedDuration,
     /// Whether this process saw the reporter write since it saw the present boot. Also true if it started to follow the
     /// condition long after the boot, or after the reporter wrote by its own clock, since the kubelet reported the boot.
-    in_this_boot: bool,
+    pub in_this_boot: bool,
 }
 
 /// A reporter's last write, if there was one: the status, and when that was by the reporter's own clock, if it says so.
@@ -75,6 +76,20 @@ impl Heartbeat {
     /// When the reporter wrote last, by its own clock.
     fn wrote(&self) -> Option<Timestamp> {
         self.last_write.and_then(|(_, at)| at)
+    }
+
+    /// Since when the reporter has been silent.
+    pub(super) fn silent_since(&self) -> Timestamp {
+        self.moved.unwrap_or(self.first_seen).max(self.first_seen)
+    }
+
+    /// Whether no write was observed since its silence counts, and the last one lies outside `recently` by the reporter's own
+    /// clock: too old, or in the future.
+    pub(super) fn is_unproven(&self, recently: &RangeInclusive<Timestamp>) -> bool {
+        let has_moved = self.moved > Some(self.first_seen);
+        let set_back = self.set_back.max(SignedDuration::ZERO);
+        let wrote = self.wrote().and_then(|at| at.checked_sub(set_back).ok());
+        !has_moved && wrote.is_some_and(|at| !recently.contains(&at))
     }
 }
 
@@ -243,31 +258,6 @@ impl Observations {
         }
     }
 
-    /// Since when the reporter of this condition has been silent; `None` if it is not followed.
-    pub fn silent_since(&self, kind: &str) -> Option<Timestamp> {
-        let heartbeat = self.heartbeat(kind)?;
-        heartbeat.moved.max(Some(heartbeat.first_seen))
-    }
-
-    /// Whether no write of this condition was observed since its silence counts, and its last write lies outside `recently` by
-    /// the reporter's own clock: too old, or in the future.
-    pub fn is_unproven(&self, kind: &str, recently: &RangeInclusive<Timestamp>) -> bool {
-        self.heartbeat(kind).is_some_and(|heartbeat| {
-            let has_moved = heartbeat.moved > Some(heartbeat.first_seen);
-            let wrote = heartbeat.wrote().and_then(|at| {
-                at.checked_sub(heartbeat.set_back.max(SignedDuration::ZERO))
-                    .ok()
-            });
-            !has_moved && wrote.is_some_and(|at| !recently.contains(&at))
-        })
-    }
-
-    /// Whether a write of the condition was observed since the present boot was seen.
-    pub fn is_written_in_this_boot(&self, kind: &str) -> bool {
-        self.heartbeat(kind)
-            .is_some_and(|heartbeat| heartbeat.in_this_boot)
-    }
-
     /// Whether a registration of the CSI driver was observed since the present boot was seen.
     pub fn is_registered_in_this_boot(&self, driver: &str) -> bool {
         self.registered.contains(driver)
@@ -284,7 +274,8 @@ impl Observations {
         step.unwrap_or_default().max(SignedDuration::ZERO)
     }
 
-    fn heartbeat(&self, kind: &str) -> Option<&Heartbeat> {
+    /// That of this condition; `None` if it is not followed.
+    pub(super) fn heartbeat(&self, kind: &str) -> Option<&Heartbeat> {
         let mut heartbeats = self.heartbeats.iter();
         heartbeats.find(|heartbeat| &*heartbeat.kind == kind)
     }

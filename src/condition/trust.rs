@@ -46,8 +46,8 @@ impl Trust {
         observations: &Observations,
         now: Timestamp,
     ) -> Condition<'a> {
-        let kind = condition.kind.as_str();
-        if self.rebooted.is_some() && !observations.is_written_in_this_boot(kind) {
+        let heartbeat = observations.heartbeat(&condition.kind);
+        if self.rebooted.is_some() && !heartbeat.is_some_and(|it| it.in_this_boot) {
             let until = self.distrusts_until(NOT_RENEWED, now);
             // With a heartbeat timeout, a reporter without a heartbeat since the reboot counts as dead. And if heartbeats
             // cannot be observed, a missing one proves nothing.
@@ -74,15 +74,15 @@ impl Trust {
         if let Some(timeout) = self.heartbeat_timeout.filter(|_| self.is_held)
             && let Ok(oldest) = now.checked_sub(timeout.as_std())
             && let Ok(newest) = now.checked_add(timeout.as_std())
-            && observations.is_unproven(kind, &(oldest..=newest))
+            && heartbeat.is_some_and(|it| it.is_unproven(&(oldest..=newest)))
         {
             return missed(timeout);
         }
         let Some(timeout) = self.heartbeat_timeout.filter(|_| self.sees_heartbeats) else {
             return reported;
         };
-        let stale_at = observations.silent_since(kind);
-        let stale_at = stale_at.and_then(|since| since.checked_add(timeout.as_std()).ok());
+        let stale_at =
+            heartbeat.and_then(|it| it.silent_since().checked_add(timeout.as_std()).ok());
         match stale_at {
             Some(stale_at) if stale_at <= now => Condition {
                 transition: Some(stale_at),

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use jiff::{SignedDuration, Timestamp};
 
 use crate::api::ConditionStatus;
+use crate::condition::observations::Heartbeat;
 use crate::condition::{Observations, Reboot};
 use crate::object::{Node, NodeCondition};
 use crate::testing::{Builder, at, csi_node, node};
@@ -38,6 +39,10 @@ fn see(
         ..node.clone()
     };
     observations.see(None, &node, followed, now);
+}
+
+fn heartbeat(observations: &Observations) -> &Heartbeat {
+    observations.heartbeat("Net").unwrap()
 }
 
 fn net() -> BTreeSet<Arc<str>> {
@@ -88,8 +93,9 @@ fn a_condition_first_seen_with_a_new_boot_counts_only_if_the_kubelet_wrote_it() 
     let mut observations = Observations::default();
     see(&mut observations, &booted("a"), &both(0), &followed, at(0));
     see(&mut observations, &booted("b"), &both(9), &followed, at(10));
-    assert!(!observations.is_written_in_this_boot("Net"));
-    assert!(observations.is_written_in_this_boot("Ready"));
+    let is_of_boot = |kind| observations.heartbeat(kind).unwrap().in_this_boot;
+    assert!(!is_of_boot("Net"));
+    assert!(is_of_boot("Ready"));
 }
 
 #[test]
@@ -136,7 +142,7 @@ fn a_heartbeat_that_is_seen_late_does_not_release_a_node_held_for_silence() {
         &net(),
         at(100),
     );
-    assert!(!observations.is_unproven("Net", &recently));
+    assert!(!heartbeat(&observations).is_unproven(&recently));
     see(
         &mut observations,
         &node("n").build(),
@@ -145,8 +151,8 @@ fn a_heartbeat_that_is_seen_late_does_not_release_a_node_held_for_silence() {
         at(101),
     );
     observations.saw_late(at(101));
-    assert!(observations.is_unproven("Net", &recently));
-    assert_eq!(observations.silent_since("Net"), Some(at(101)));
+    assert!(heartbeat(&observations).is_unproven(&recently));
+    assert_eq!(heartbeat(&observations).silent_since(), at(101));
 }
 
 #[test]
@@ -175,7 +181,7 @@ fn a_clock_that_is_set_and_set_back_leaves_times_as_they_were() {
         let recently = at(-300)..=at(300);
         let is_behind = steps.iter().sum::<i64>() < 0;
         assert_eq!(
-            observations.is_unproven("Net", &recently),
+            heartbeat(&observations).is_unproven(&recently),
             is_behind,
             "{steps:?}"
         );

@@ -73,7 +73,7 @@ pub(crate) const PROTECTIONS: &[Protection] = &[
         ("src/plan/outcome.rs", "findings.iter().all(ConditionOutcome::is_met)", "findings.iter().any(ConditionOutcome::is_met)"),
     ]),
     without("silent reporters are believed", REMOVAL, "heartbeat", &[
-        ("src/condition/trust.rs", "observations.is_unproven(kind, &(oldest..=newest))", "false"),
+        ("src/condition/trust.rs", "heartbeat.is_some_and(|it| it.is_unproven(&(oldest..=newest)))", "false"),
     ]),
     without("a condition's earlier heartbeats are ignored", REMOVAL, "late-heartbeat", &[
         ("src/condition/observations.rs", "let last_write = last_write(node, kind)",
@@ -95,7 +95,7 @@ pub(crate) const PROTECTIONS: &[Protection] = &[
         ("src/condition/csi.rs", "csi_node.is_of(&node.uid)", "true"),
     ]),
     without("conditions from before a reboot count", REMOVAL, "regate", &[
-        ("src/condition/trust.rs", "!observations.is_written_in_this_boot(kind)", "false"),
+        ("src/condition/trust.rs", "!heartbeat.is_some_and(|it| it.in_this_boot)", "false"),
     ]),
     without("the controller's clock dates a reboot", REMOVAL, "regate-components", &[
         ("src/condition/observations.rs", "boot.older.max(wrote)", "boot.older"),
