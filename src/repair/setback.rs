@@ -1,6 +1,8 @@
 //! Repairs that do not help: nodes that replace repaired ones lack the same condition. Each waits twice as long for the next, and after
 //! three nothing is replaced any more, until a node gets ready.
 
+use std::fmt;
+
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
@@ -17,9 +19,19 @@ pub struct Futile<'a> {
     /// What they lacked.
     pub condition: &'a str,
     /// How many replacements lacked it, this node included.
-    pub missed: i32,
+    pub missed: usize,
     /// When the next may be replaced; `None` for never.
     pub until: Option<Timestamp>,
+}
+
+impl fmt::Display for Futile<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "missed {} too: ", self.condition)?;
+        match self.until {
+            Some(until) => write!(f, "the next is replaced at {until:.0} at the earliest"),
+            None => f.write_str("replacing does not help"),
+        }
+    }
 }
 
 /// The pool's generation, if the node has a pool that is known.
@@ -55,7 +67,7 @@ impl Setback {
         let until = until.filter(|_| missed < MOST);
         (until.is_none_or(|until| now < until)).then_some(Futile {
             condition,
-            missed,
+            missed: usize::try_from(missed).unwrap_or_default(),
             until,
         })
     }

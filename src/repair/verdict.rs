@@ -1,7 +1,5 @@
 //! The verdict on a late node that a rule still holds. Every reason to leave it alone comes before the remedy.
 
-use std::fmt;
-
 use jiff::{SignedDuration, Timestamp};
 
 use super::health::{Census, Group, GroupHealth, is_initialized};
@@ -58,31 +56,32 @@ pub enum Spared<'a> {
     ClaimUnseen,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Annotated<'a> {
+    #[error("the node")]
     Node,
+    #[error("NodeClaim '{0}'")]
     NodeClaim(&'a str),
+    #[error("NodePool '{0}'")]
     NodePool(&'a str),
 }
 
-impl fmt::Display for Annotated<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Node => f.write_str("the node"),
-            Self::NodeClaim(name) => write!(f, "NodeClaim '{name}'"),
-            Self::NodePool(name) => write!(f, "NodePool '{name}'"),
-        }
-    }
-}
-
 /// Why a late node is probably not to blame.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
 pub enum Blocked<'a> {
     /// So many others are unhealthy.
+    #[error(
+        "{unhealthy} of {total} nodes of {0} are past their readiness TTL or not Ready any more, and maxUnhealthy {2} allows {allowed}",
+        unhealthy = .1.unhealthy,
+        total = .1.total,
+        allowed = .2.of(.1.total)
+    )]
     Unhealthy(Group<'a>, GroupHealth, NodeShare),
     /// Every node that joins in its zone is late, and these are so many.
+    #[error("all {0} nodes that join in its zone are late: the cause is not the node")]
     Zone(usize),
     /// Nodes that replaced others lacked the same.
+    #[error("{replacements} of {0} {1}", replacements = counted(.1.missed, "replacement"))]
     Futile(Group<'a>, Futile<'a>),
 }
 
@@ -92,33 +91,6 @@ impl Blocked<'_> {
         match self {
             Self::Futile(_, futile) => futile.until,
             Self::Unhealthy(..) | Self::Zone(_) => None,
-        }
-    }
-}
-
-impl fmt::Display for Blocked<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Unhealthy(group, count, limit) => write!(
-                f,
-                "{} of {} nodes of {group} are past their readiness TTL or not Ready any more, and maxUnhealthy {limit} allows {}",
-                count.unhealthy,
-                count.total,
-                limit.of(count.total),
-            ),
-            Self::Zone(late) => write!(
-                f,
-                "all {late} nodes that join in its zone are late: the cause is not the node"
-            ),
-            Self::Futile(group, futile) => {
-                let missed = usize::try_from(futile.missed).unwrap_or_default();
-                let (replacements, condition) = (counted(missed, "replacement"), futile.condition);
-                write!(f, "{replacements} of {group} missed {condition} too: ")?;
-                match futile.until {
-                    Some(until) => write!(f, "the next is replaced at {until:.0} at the earliest"),
-                    None => f.write_str("replacing does not help"),
-                }
-            }
         }
     }
 }
