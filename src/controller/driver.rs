@@ -212,7 +212,6 @@ impl Driver {
     }
 }
 
-/// The current time on both clocks.
 pub(super) fn now() -> Now {
     Now {
         wall: Timestamp::now(),

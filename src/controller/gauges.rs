@@ -14,7 +14,6 @@ pub(super) struct Gauges {
 }
 
 impl Gauges {
-    /// Registers all gauges.
     pub(super) fn new(registry: &Registry) -> Self {
         let all = GAUGES.iter().map(|it| {
             let gauge = GaugeVec::new(Opts::new(it.name, it.help), it.labels);

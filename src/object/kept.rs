@@ -14,7 +14,6 @@ use super::watched::Kind;
 pub struct State<T> {
     pub key: ObjectKey,
     pub version: Version,
-    /// What is kept of the object.
     pub value: T,
 }
 

@@ -7,7 +7,6 @@ use serde::{Deserialize, Serialize};
 /// One line for each kind: its plural and API group, its version, its name in manifests, and what is unknown without it.
 macro_rules! kinds {
     ($($kind:ident $plural:literal $(in $group:literal)?, $version:literal $name:literal: $tells:literal;)+) => {
-        /// The kinds of objects that are read.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
         pub enum ResourceKind {
             $(#[serde(rename = $plural)] $kind,)+

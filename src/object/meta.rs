@@ -14,7 +14,6 @@ pub struct ObjectKey {
 }
 
 impl ObjectKey {
-    /// A key of this namespace and name.
     pub fn new(namespace: impl Into<Arc<str>>, name: impl Into<Arc<str>>) -> Self {
         Self {
             namespace: namespace.into(),

@@ -50,7 +50,6 @@ pub struct Node {
     pub boot_id: Arc<str>,
 }
 
-/// A condition of a node's status.
 #[derive(Debug, Clone, Deserialize)]
 pub struct NodeCondition {
     #[serde(rename = "type")]
