@@ -14,16 +14,11 @@ use super::groups::CriticalComponentClass;
 use super::names::Names;
 use super::observations::NOT_RENEWED;
 use super::pods::{PodEvidence, assess_pod};
-use crate::object::{CsiNode, Node, Pod, PodReady};
+use crate::object::{Pod, PodReady};
 
 /// How long after a reboot a driver's own pod must have been Ready before an earlier registration counts. By then the kubelet
 /// has noticed that the driver's socket was replaced, removed the driver from the `CSINode`, and added it again.
 const REGISTRATION: SignedDuration = SignedDuration::from_secs(5);
-
-/// The node's `CSINode`, unless it belongs to an earlier node of the same name.
-fn of_this_node<'a>(node: &Node, csi_node: Option<&'a CsiNode>) -> Option<&'a CsiNode> {
-    csi_node.filter(|csi_node| csi_node.is_of(&node.uid))
-}
 
 /// The drivers that annotations of the class's pods on this node require, in order.
 fn named<'a>(class: &CriticalComponentClass, group: &GroupFacts<'_, 'a>) -> SmallVec<[&'a str; 4]> {
@@ -68,8 +63,29 @@ fn registered_by(pod: &Pod) -> Option<Timestamp> {
     }
 }
 
-/// The unmet condition for drivers that were registered before a reboot and do not count yet.
-fn outdated_drivers<'a>(outdated: &[(&'a str, Timestamp)]) -> Option<Condition<'a>> {
+/// The unmet condition for those of these drivers that are not registered on the node, as far as that counts, or lack the count that
+/// they need; `None` if there are none.
+fn unregistered<'a>(
+    facts: &Facts<'_, 'a>,
+    drivers: &[&'a str],
+    needs_count: bool,
+) -> Option<Condition<'a>> {
+    // One of an earlier node of the same name says nothing.
+    let csi_node = facts.csi_node.filter(|it| it.is_of(&facts.node.uid));
+    let registered = |driver: &str| csi_node.and_then(|csi_node| csi_node.driver(driver));
+    let wanted = || drivers.iter().copied();
+    let missing = wanted().filter(|driver| registered(driver).is_none());
+    if let Some(drivers) = Names::of(missing) {
+        return Some(Condition::unmet(Detail::CsiDriverMissing { drivers }));
+    }
+    let uncounted = wanted().filter(|driver| {
+        needs_count && !registered(driver).is_some_and(|it| it.has_allocatable_count)
+    });
+    if let Some(drivers) = Names::of(uncounted) {
+        return Some(Condition::unmet(Detail::CsiDriverWithoutCount { drivers }));
+    }
+    let if_outdated = |driver: &'a str| Some((driver, outdated_until(facts, driver)?));
+    let outdated: SmallVec<[_; 4]> = wanted().filter_map(if_outdated).collect();
     let drivers = Names::of(outdated.iter().map(|(driver, _)| *driver))?;
     Some(Condition {
         recheck: outdated.iter().map(|(_, until)| *until).min(),
@@ -79,16 +95,10 @@ fn outdated_drivers<'a>(outdated: &[(&'a str, Timestamp)]) -> Option<Condition<'
 
 /// Is this driver registered on the node, and does it report nothing wrong with its storage?
 pub(super) fn driver_registered<'a>(facts: &Facts<'_, 'a>, driver: &'a str) -> Condition<'a> {
-    let csi_node = of_this_node(facts.node, facts.csi_node);
-    let Some(csi_node) = csi_node.filter(|csi_node| csi_node.driver(driver).is_some()) else {
-        let drivers = Names::one(driver);
-        return Condition::unmet(Detail::CsiDriverMissing { drivers });
-    };
-    let until = outdated_until(facts, driver).map(|until| (driver, until));
-    if let Some(outdated) = outdated_drivers(until.as_slice()) {
-        return outdated;
+    if let Some(unmet) = unregistered(facts, &[driver], false) {
+        return unmet;
     }
-    let mut unhealthy = csi_node.unhealthy.iter();
+    let mut unhealthy = facts.csi_node.into_iter().flat_map(|it| &it.unhealthy);
     match unhealthy.find(|it| it.driver == driver) {
         Some(storage) => Condition::unmet(Detail::CsiDriverUnhealthy { storage }),
         None => Condition::met(Detail::CsiDriversRegistered),
@@ -101,22 +111,6 @@ pub(super) fn drivers_registered<'a>(
     class: &CriticalComponentClass,
     group: &GroupFacts<'_, 'a>,
 ) -> Condition<'a> {
-    let csi_node = of_this_node(facts.node, facts.csi_node);
-    let wanted = named(class, group);
-    let registered = |driver: &str| csi_node.and_then(|csi_node| csi_node.driver(driver));
-    let wanted = || wanted.iter().copied();
-    let missing = wanted().filter(|driver| registered(driver).is_none());
-    if let Some(drivers) = Names::of(missing) {
-        return Condition::unmet(Detail::CsiDriverMissing { drivers });
-    }
-    let uncounted = wanted().filter(|driver| {
-        class.require_csi_allocatable
-            && !registered(driver).is_some_and(|registered| registered.has_allocatable_count)
-    });
-    if let Some(drivers) = Names::of(uncounted) {
-        return Condition::unmet(Detail::CsiDriverWithoutCount { drivers });
-    }
-    let if_outdated = |driver: &'a str| Some((driver, outdated_until(facts, driver)?));
-    let outdated: SmallVec<[_; 4]> = wanted().filter_map(if_outdated).collect();
-    outdated_drivers(&outdated).unwrap_or_else(|| Condition::met(Detail::CsiDriversRegistered))
+    let unmet = unregistered(facts, &named(class, group), class.require_csi_allocatable);
+    unmet.unwrap_or_else(|| Condition::met(Detail::CsiDriversRegistered))
 }

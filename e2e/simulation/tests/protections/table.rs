@@ -92,7 +92,7 @@ pub(crate) const PROTECTIONS: &[Protection] = &[
         ("src/condition/pods.rs", "since < *created", "false"),
     ]),
     without("an earlier node's `CSINode` counts", REMOVAL, "re-registration-csi", &[
-        ("src/condition/csi.rs", "csi_node.is_of(&node.uid)", "true"),
+        ("src/condition/csi.rs", "it.is_of(&facts.node.uid)", "true"),
     ]),
     without("conditions from before a reboot count", REMOVAL, "regate", &[
         ("src/condition/trust.rs", "!heartbeat.is_some_and(|it| it.in_this_boot)", "false"),
