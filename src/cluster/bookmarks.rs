@@ -179,13 +179,10 @@ impl Lines {
     /// The lines that this chunk completes, as the watcher takes them.
     fn take(&mut self, chunk: &[u8]) -> Vec<u8> {
         let end = chunk.iter().rposition(|byte| *byte == b'\n');
-        let (whole, rest) = chunk.split_at(end.map_or(0, |end| end + 1));
-        self.0.extend_from_slice(whole);
-        if whole.is_empty() {
-            self.0.extend_from_slice(rest);
-            return Vec::new();
-        }
-        let lines = std::mem::replace(&mut self.0, rest.to_vec());
+        let end = end.map_or(0, |end| self.0.len() + end + 1);
+        self.0.extend_from_slice(chunk);
+        let rest = self.0.split_off(end);
+        let lines = std::mem::replace(&mut self.0, rest);
         let lines = lines.split_inclusive(|byte| *byte == b'\n');
         lines.map(normal).collect::<Vec<_>>().concat()
     }
