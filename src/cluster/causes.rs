@@ -4,13 +4,11 @@
 pub(crate) fn with_causes(error: &dyn std::error::Error) -> String {
     // The HTTP client's prefix for errors of lower layers.
     let mut text = error.to_string().replace("ServiceError: ", "");
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        let next = error.to_string();
+    for cause in std::iter::successors(error.source(), |cause| (*cause).source()) {
+        let next = cause.to_string();
         if !text.contains(&next) {
             text = format!("{text}: {next}");
         }
-        cause = error.source();
     }
     text
 }
