@@ -16,7 +16,7 @@ use crate::object::ObjectKey;
 pub struct RuleSet {
     rules: Vec<Arc<Rule>>,
     /// Deleted rules that this process remembers.
-    former: Vec<Arc<Rule>>,
+    pub(crate) former: Vec<Arc<Rule>>,
     /// The taints that will go, including those that rules manage.
     pub(crate) passing: PassingTaints,
     /// The condition types on Nodes whose heartbeats some rule needs.
@@ -99,12 +99,6 @@ impl RuleSet {
         }
         set.rules = rules;
         set
-    }
-
-    /// The same rules, with these deleted ones.
-    pub fn with_former(mut self, former: impl IntoIterator<Item = Arc<Rule>>) -> Self {
-        self.former = former.into_iter().collect();
-        self
     }
 
     /// Whether an annotation names an existing rule with a taint that is not that rule's.

@@ -233,7 +233,7 @@ impl World {
     /// Adds rules that existed before this process started.
     pub(crate) fn remembering(mut self, rules: &[RuleBuilder]) -> Self {
         let former = rules.iter().map(|rule| Arc::new(rule.build(&self.classes)));
-        self.rules = self.rules.with_former(former);
+        self.rules.former = former.collect();
         self
     }
 

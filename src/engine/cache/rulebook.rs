@@ -117,7 +117,8 @@ impl Rulebook {
         }
         let rules = self.all.values().map(|cached| cached.rule.clone());
         let passing_taints = self.set.passing.configured.clone();
-        self.set = RuleSet::new(rules, passing_taints).with_former(self.former.iter().cloned());
+        self.set = RuleSet::new(rules, passing_taints);
+        self.set.former = self.former.iter().cloned().collect();
         for rule in self.set.rules() {
             if let Some(cached) = self.all.get_mut(&rule.name) {
                 cached.rule = rule.clone();
