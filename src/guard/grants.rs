@@ -32,7 +32,8 @@ pub(crate) enum Member {
 /// Call [`Self::grant`] after every change of nodes or limits, and at the time of [`Self::next_grant`]: time passes only there.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Guard {
-    limits: Limits,
+    /// Effective from the next [`Self::grant`].
+    pub(crate) limits: Limits,
     members: BTreeMap<Arc<str>, (Zone, Member)>,
     /// Each zone that has nodes, or has not filled its bucket yet.
     buckets: BTreeMap<Zone, Bucket>,
@@ -93,11 +94,6 @@ impl ZoneCount {
 }
 
 impl Guard {
-    /// Changes the limits, effective from the next [`Self::grant`].
-    pub(crate) fn set_limits(&mut self, limits: Limits) {
-        self.limits = limits;
-    }
-
     /// Starts over from zero: takes back what was granted, and lets the zones fill their buckets anew from the next
     /// [`Self::grant`] on.
     pub(crate) fn start_over(&mut self) {

@@ -82,7 +82,7 @@ pub(crate) fn guard_for(
 ) -> Option<Guard> {
     let limits = Limits::of(spec?.ours.guard()?, defaults);
     let mut guard = known.unwrap_or_default();
-    guard.set_limits(limits);
+    guard.limits = limits;
     Some(guard)
 }
 

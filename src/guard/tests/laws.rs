@@ -201,7 +201,7 @@ impl Run {
                 }
             }
             Step::Limits(limits) => {
-                self.guard.set_limits(*limits);
+                self.guard.limits = *limits;
                 self.model.limits = *limits;
             }
         }

@@ -62,7 +62,7 @@ fn waiting(since: i64) -> Member {
 impl Guard {
     fn new(limits: Limits) -> Self {
         let mut guard = Self::default();
-        guard.set_limits(limits);
+        guard.limits = limits;
         guard
     }
 

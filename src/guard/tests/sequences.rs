@@ -73,10 +73,10 @@ fn limits_that_change_hold_from_then_on() {
     let mut guard = guard(Limits::default(), &[nodes("a", 9, 0, 3)]);
     assert_eq!(guard.granted(moment(0)), ["a-waiting-0"]);
     guard.see("a-waiting-0", "a", Member::Held);
-    guard.set_limits(Limits {
+    guard.limits = Limits {
         eviction_rate: 1.0,
         ..Limits::default()
-    });
+    };
     assert_eq!(
         guard.granted(moment(5)),
         [""; 0],
