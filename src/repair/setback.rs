@@ -34,15 +34,10 @@ impl fmt::Display for Futile<'_> {
     }
 }
 
-/// The pool's generation, if the node has a pool that is known.
-fn generation(pool: Option<&NodePool>) -> Option<i64> {
-    pool.and_then(|pool| pool.generation)
-}
-
 impl Setback {
     /// Whether it still says something about nodes of this pool that lack this condition.
     fn is_about(&self, condition: &str, pool: Option<&NodePool>) -> bool {
-        self.condition == condition && self.pool_generation == generation(pool)
+        self.condition == condition && self.pool_generation == pool.and_then(|pool| pool.generation)
     }
 
     /// Whether the node has replaced another one since.
@@ -89,7 +84,7 @@ impl Setback {
                 condition: condition.to_owned(),
                 since: Time(now),
                 missed: known.map_or(0, |known| known.missed + 1),
-                pool_generation: generation(pool),
+                pool_generation: pool.and_then(|pool| pool.generation),
             },
         }
     }
