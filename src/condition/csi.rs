@@ -34,7 +34,7 @@ fn named<'a>(class: &CriticalComponentClass, group: &GroupFacts<'_, 'a>) -> Smal
 /// Until when this driver's registration does not count because it may be from before a reboot; `None` if it counts.
 fn outdated_until(facts: &Facts<'_, '_>, driver: &str) -> Option<Timestamp> {
     let until = facts.trust.distrusts_until(NOT_RENEWED, facts.now)?;
-    if facts.observations.is_registered_in_this_boot(driver) {
+    if facts.observations.registered.contains(driver) {
         return None;
     }
     let mut soonest = until;

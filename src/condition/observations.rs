@@ -30,7 +30,7 @@ pub struct Observations {
     rebooted: bool,
     heartbeats: Vec<Heartbeat>,
     /// The CSI drivers whose registration, or a change of it, was observed since the present boot was seen.
-    registered: BTreeSet<String>,
+    pub(super) registered: BTreeSet<String>,
     /// The deadlines that are or were on record, by the UID of their rule, for existing rules.
     deadlines: BTreeMap<Arc<str>, SeenDeadline>,
 }
@@ -256,11 +256,6 @@ impl Observations {
             heartbeat.moved = heartbeat.moved.map(|_| now);
             heartbeat.set_back -= step;
         }
-    }
-
-    /// Whether a registration of the CSI driver was observed since the present boot was seen.
-    pub fn is_registered_in_this_boot(&self, driver: &str) -> bool {
-        self.registered.contains(driver)
     }
 
     /// Whether a deadline under the rule with this UID is or was on record.

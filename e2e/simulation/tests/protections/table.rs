@@ -104,7 +104,7 @@ pub(crate) const PROTECTIONS: &[Protection] = &[
         ("src/condition/pods.rs", "facts.trust.distrusts_until(OLD_PODS, facts.now)", "None"),
     ]),
     without("drivers from before a reboot count as registered", REMOVAL, "regate-csi", &[
-        ("src/condition/csi.rs", "facts.observations.is_registered_in_this_boot(driver)", "true"),
+        ("src/condition/csi.rs", "facts.observations.registered.contains(driver)", "true"),
     ]),
     without("a patch does not test the UID", REMOVAL, "re-registration-in-flight", &[
         ("src/engine/patch.rs", "Operations::on(&node.uid)", "Operations(Vec::new())"),
