@@ -110,7 +110,9 @@ where
                         .map_ok(move |frame| frame.map_data(|data| Bytes::from(lines.take(&data))));
                     one(watch.progress()).chain(rest).boxed()
                 }
-                Some(_) if cannot_go_on(head.status) => {
+                // The version is of no use: it is too old (410), comes from another cluster (400), or the resource is not there
+                // (404) and may have other objects when it returns.
+                Some(_) if matches!(head.status.as_u16(), 400 | 404 | 410) => {
                     head.status = StatusCode::OK;
                     one(EXPIRED)
                 }
@@ -132,12 +134,6 @@ const EXPIRED: &str = concat!(
     r#""message":"the version is not known any more","reason":"Expired","code":410}}"#,
     "\n"
 );
-
-/// Whether an answer to a watch means that its version is of no use: it is too old (410), comes from another cluster (400), or
-/// the resource is not there (404) and may have other objects when it returns.
-fn cannot_go_on(status: StatusCode) -> bool {
-    matches!(status.as_u16(), 400 | 404 | 410)
-}
 
 #[derive(Debug, PartialEq, Eq)]
 struct WatchRequest {
