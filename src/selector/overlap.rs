@@ -1,6 +1,6 @@
 //! Whether two selectors can match the same object, decided for each label key separately.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use super::requirement::{Operator, Requirement};
 
@@ -25,39 +25,31 @@ pub fn overlap(one: &[Requirement], other: &[Requirement]) -> bool {
 
 /// Whether some value of the label meets them all.
 fn allows_some_value(requirements: &[&Requirement]) -> bool {
-    let mut listed: Option<&BTreeSet<String>> = None;
+    let mut listed = Vec::new();
     let mut excluded = 0;
-    let mut range: Option<(i64, i64)> = None;
+    // A label value cannot begin with a sign, so no number is negative.
+    let (mut least, mut most) = (0, i64::MAX);
     for requirement in requirements {
-        let (above, below) = range.unwrap_or((i64::MIN, i64::MAX));
         match &requirement.operator {
-            Operator::In(values) => listed = Some(values),
+            Operator::In(values) => listed.extend(values),
             Operator::NotIn(values) => excluded += values.len(),
-            Operator::Exists => {}
-            Operator::DoesNotExist => return false,
-            Operator::Gt(bound) => range = Some((above.max(bound.saturating_add(1)), below)),
-            Operator::Lt(bound) => range = Some((above, below.min(bound.saturating_sub(1)))),
+            Operator::Exists | Operator::DoesNotExist => {}
+            Operator::Gt(bound) => least = least.max(bound.saturating_add(1)),
+            Operator::Lt(bound) => most = most.min(bound.saturating_sub(1)),
         }
     }
     let fits = |value: &str| {
         let mut all = requirements.iter();
         all.all(|it| it.operator.accepts(Some(value)))
     };
-    match (listed, range) {
-        (Some(values), _) => values.iter().any(|value| fits(value)),
-        // There are more label values than a requirement can exclude.
-        (None, None) => true,
-        // There are more candidates than excluded values, so one remains.
-        (None, Some((least, most))) => spellings(least, most)
-            .take(excluded + 1)
-            .any(|value| fits(&value)),
-    }
+    // Where no value is listed, one more number than there are excluded values suffices.
+    let mut numbers = spellings(least, most).take(excluded + 1);
+    listed.into_iter().any(|value| fits(value)) || numbers.any(|value| fits(&value))
 }
 
-/// Every label value that is a whole number from `least` to `most`, with leading zeros too. Label values cannot begin with a
-/// sign, so none is negative.
+/// Every label value that is a whole number from `least` to `most`, with leading zeros too.
 fn spellings(least: i64, most: i64) -> impl Iterator<Item = String> {
-    (least.max(0)..=most).flat_map(|number| {
+    (least..=most).flat_map(|number| {
         let shortest = number.to_string().len();
         (shortest..=LONGEST_VALUE).map(move |width| format!("{number:0width$}"))
     })
