@@ -14,8 +14,7 @@ pub(crate) fn is_label_value(value: &str) -> bool {
 }
 
 fn is_label_name(name: &str) -> bool {
-    let is_edge = |byte: u8| byte.is_ascii_alphanumeric();
-    name.len() <= 63 && is_word(name, is_edge, |byte| matches!(byte, b'-' | b'_' | b'.'))
+    name.len() <= 63 && is_word(name, |it| it.is_ascii_alphanumeric(), "-_.")
 }
 
 /// Whether the text is a valid namespace name (RFC 1123 label).
@@ -25,15 +24,13 @@ pub(crate) fn is_namespace(text: &str) -> bool {
 
 /// Whether the text is a DNS subdomain (RFC 1123), as most object names are.
 pub(crate) fn is_dns_subdomain(text: &str) -> bool {
-    let is_edge = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
-    let mut labels = text.split('.');
-    text.len() <= 253 && labels.all(|label| is_word(label, is_edge, |byte| byte == b'-'))
+    let is_edge = |it: char| it.is_ascii_lowercase() || it.is_ascii_digit();
+    text.len() <= 253 && text.split('.').all(|label| is_word(label, is_edge, "-"))
 }
 
-/// Whether a text is not empty, begins and ends with edges, and has between them only these.
-fn is_word(text: &str, is_edge: fn(u8) -> bool, is_inner: fn(u8) -> bool) -> bool {
-    let is_at_edge = |byte: Option<&u8>| byte.is_some_and(|byte| is_edge(*byte));
-    is_at_edge(text.as_bytes().first())
-        && is_at_edge(text.as_bytes().last())
-        && text.bytes().all(|byte| is_edge(byte) || is_inner(byte))
+/// Whether a text is not empty, begins and ends with edges, and has between them only these and `inner` ones.
+fn is_word(text: &str, is_edge: fn(char) -> bool, inner: &str) -> bool {
+    text.starts_with(is_edge)
+        && text.ends_with(is_edge)
+        && text.chars().all(|it| is_edge(it) || inner.contains(it))
 }
