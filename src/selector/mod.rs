@@ -81,20 +81,15 @@ impl fmt::Display for Selector {
             let values: Vec<_> = values.iter().map(String::as_str).collect();
             values.join(",")
         };
-        for (index, Requirement { key, operator }) in self.0.iter().enumerate() {
-            if index > 0 {
-                f.write_str(",")?;
-            }
-            match operator {
-                Operator::In(values) => write!(f, "{key} in ({})", list(values))?,
-                Operator::NotIn(values) => write!(f, "{key} notin ({})", list(values))?,
-                Operator::Exists => write!(f, "{key}")?,
-                Operator::DoesNotExist => write!(f, "!{key}")?,
-                Operator::Gt(bound) => write!(f, "{key}>{bound}")?,
-                Operator::Lt(bound) => write!(f, "{key}<{bound}")?,
-            }
-        }
-        Ok(())
+        let parts = (self.0.iter()).map(|Requirement { key, operator }| match operator {
+            Operator::In(values) => format!("{key} in ({})", list(values)),
+            Operator::NotIn(values) => format!("{key} notin ({})", list(values)),
+            Operator::Exists => key.clone(),
+            Operator::DoesNotExist => format!("!{key}"),
+            Operator::Gt(bound) => format!("{key}>{bound}"),
+            Operator::Lt(bound) => format!("{key}<{bound}"),
+        });
+        f.write_str(&parts.collect::<Vec<_>>().join(","))
     }
 }
 
