@@ -67,13 +67,9 @@ impl Filter {
         self
     }
 
-    /// Only warnings about the pod of this name, or about any.
-    pub(crate) fn warnings(self, pod: Option<&str>) -> Self {
-        let warnings = self.is("involvedObject.kind", "Pod").is("type", "Warning");
-        match pod {
-            Some(name) => warnings.is("involvedObject.name", name),
-            None => warnings,
-        }
+    /// Only warnings about pods.
+    pub(crate) fn warnings(self) -> Self {
+        self.is("involvedObject.kind", "Pod").is("type", "Warning")
     }
 
     /// Whether an object in JSON passes, for sources without an API server.

@@ -144,7 +144,7 @@ fn filters(kind: ResourceKind, snapshot: &Snapshot) -> Vec<Filter> {
         ResourceKind::Leases => vec![Filter::named(LEASE)],
         ResourceKind::ConfigMaps => vec![Filter::named(CONFIG_MAP.0).within(leaders)],
         ResourceKind::Events => vec![
-            all.clone().warnings(None),
+            all.clone().warnings(),
             all.is("involvedObject.kind", "Node"),
         ],
         ResourceKind::Pods => {

@@ -259,7 +259,7 @@ async fn events_of_unready(source: &ObjectSource, wanted: &Wanted, snapshot: &mu
 /// The warning events of a pod, latest first.
 pub(super) async fn events(source: &ObjectSource, pod: &ObjectKey) -> Result<Vec<Event>, Gap> {
     let filter = Filter::default().within(Some(&pod.namespace));
-    let filter = filter.warnings(Some(&pod.name));
+    let filter = filter.warnings().is("involvedObject.name", &pod.name);
     let mut events: Vec<Event> = source.all(ResourceKind::Events, &filter).await?;
     events.sort_by_key(|event| Reverse(last_seen(event)));
     Ok(events)
