@@ -1,7 +1,6 @@
 //! How fast a rule may gate nodes, with the names and semantics of the Kubernetes node lifecycle controller
 //! (`pkg/controller/nodelifecycle`), and how many as it comes into force.
 
-use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use kube::KubeSchema;
 use serde::{Deserialize, Serialize};
 
@@ -57,7 +56,6 @@ pub struct Disruption {
     /// of nodes or a percentage of those in use, rounded up; 3 nodes may always be gated. Nodes that join are gated in any
     /// case.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<IntOrString>", extend("maxLength" = 4))]
     #[x_kube(validation = (
         "type(self) == int ? self >= 0 : self.matches('^(100|[1-9]?[0-9])%$')",
         "maxFirstGated must be a number of nodes that is not negative, or a percentage from 0% to 100%, for example 10%",

@@ -4,11 +4,13 @@ use std::fmt;
 use std::str::FromStr;
 
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// A number of nodes, or a share of some: `5` or `20%`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "IntOrString", into = "IntOrString")]
+#[schemars(extend("maxLength" = 4))]
 pub enum NodeShare {
     /// This many nodes.
     Nodes(u32),
@@ -35,33 +37,29 @@ impl fmt::Display for NodeShare {
     }
 }
 
-impl TryFrom<IntOrString> for NodeShare {
-    type Error = String;
-
-    fn try_from(limit: IntOrString) -> Result<Self, Self::Error> {
-        let read = match &limit {
-            IntOrString::Int(nodes) => (*nodes).try_into().ok().map(Self::Nodes),
-            IntOrString::String(text) => match text.strip_suffix('%') {
-                Some(percent) => percent.parse().ok().map(Self::Percent),
-                None => text.parse().ok().map(Self::Nodes),
-            },
-        };
-        let read = read.filter(|read| !matches!(read, Self::Percent(101..)));
-        read.ok_or_else(|| {
-            let limit = match limit {
-                IntOrString::Int(nodes) => nodes.to_string(),
-                IntOrString::String(text) => text,
-            };
-            format!("{limit:?} is neither a number of nodes nor a percentage from 0% to 100%")
-        })
-    }
-}
-
 impl FromStr for NodeShare {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        IntOrString::String(text.into()).try_into()
+        let read = match text.strip_suffix('%') {
+            Some(percent) => percent.parse().ok().map(Self::Percent),
+            None => text.parse().ok().map(Self::Nodes),
+        };
+        let read = read.filter(|read| !matches!(read, Self::Percent(101..)));
+        read.ok_or_else(|| {
+            format!("{text:?} is neither a number of nodes nor a percentage from 0% to 100%")
+        })
+    }
+}
+
+impl TryFrom<IntOrString> for NodeShare {
+    type Error = String;
+
+    fn try_from(limit: IntOrString) -> Result<Self, String> {
+        match limit {
+            IntOrString::Int(nodes) => nodes.to_string().parse(),
+            IntOrString::String(text) => text.parse(),
+        }
     }
 }
 

@@ -1,6 +1,5 @@
 //! What happens to a node that never becomes ready (Karpenter's readiness TTL RFC).
 
-use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use kube::KubeSchema;
 use serde::{Deserialize, Serialize};
 
@@ -38,7 +37,6 @@ pub struct Repair {
     /// the rule) are past their readiness TTL or have stopped being ready. A number of nodes or a percentage, rounded up; 20%
     /// where absent, and 0 pauses repair.
     #[serde(default = "default_limit", skip_serializing_if = "is_default_limit")]
-    #[schemars(with = "IntOrString", extend("maxLength" = 4))]
     #[x_kube(validation = (
         "type(self) == int ? self >= 0 : self.matches('^(100|[1-9]?[0-9])%$')",
         "maxUnhealthy must be a number of nodes that is not negative, or a percentage from 0% to 100%, for example 20%",
