@@ -24,14 +24,6 @@ pub struct Duration(
     time::Duration,
 );
 
-/// Why a string is not a [`Duration`].
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("duration {text:?} {problem}")]
-pub struct ParseDurationError {
-    text: String,
-    problem: &'static str,
-}
-
 const EMPTY: &str = "must not be empty; write for example 90s, 5m or 1h30m";
 const NEGATIVE: &str = "must not be negative";
 const NO_NUMBER: &str = "needs a number before each unit; write for example 90s, 5m or 1h30m";
@@ -51,13 +43,10 @@ impl Duration {
 }
 
 impl FromStr for Duration {
-    type Err = ParseDurationError;
+    type Err = String;
 
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let nanos = parse(text).map_err(|problem| ParseDurationError {
-            text: text.to_owned(),
-            problem,
-        })?;
+    fn from_str(text: &str) -> Result<Self, String> {
+        let nanos = parse(text).map_err(|problem| format!("duration {text:?} {problem}"))?;
         Ok(Self(time::Duration::from_nanos(nanos)))
     }
 }
