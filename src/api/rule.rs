@@ -14,7 +14,7 @@ use kube::{CustomResource, KubeSchema};
 use serde::{Deserialize, Serialize};
 
 use super::choice::{ConditionPolicy, ConditionStatus, EnforcementMode, TaintPolicy};
-use super::node_selector::NodeSelectorSchema;
+use super::node_selector::node_selector;
 use super::nodegate::{NodegateRequirement, NodegateSpec};
 use super::status::NodeReadinessRuleStatus;
 use super::taint::TaintSpec;
@@ -169,7 +169,7 @@ pub struct NodeReadinessRuleSpec {
     pub taint: TaintSpec,
 
     /// Which nodes the rule is for. At least one label or expression is needed.
-    #[schemars(with = "NodeSelectorSchema")]
+    #[schemars(schema_with = "node_selector")]
     #[x_kube(
         validation = ("self == oldSelf", "nodeSelector is immutable"),
         validation = (
