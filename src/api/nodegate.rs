@@ -177,14 +177,13 @@ pub(crate) const MAX_SETBACKS: usize = 100;
 impl NodegateSpec {
     /// What limits how fast the rule gates nodes, if it asks for that. `maxFirstGated` alone does not.
     pub fn guard(&self) -> Option<&Disruption> {
-        let first_alone = |it: &Disruption| {
-            let rest = Disruption {
-                max_first_gated: None,
-                ..*it
+        self.disruption.as_ref().filter(|it| {
+            let first_alone = Disruption {
+                max_first_gated: it.max_first_gated,
+                ..Disruption::default()
             };
-            it.max_first_gated.is_some() && rest == Disruption::default()
-        };
-        self.disruption.as_ref().filter(|it| !first_alone(it))
+            it.max_first_gated.is_none() || **it != first_alone
+        })
     }
 }
 
