@@ -27,11 +27,11 @@ use crate::serve::metric::Description;
 use boot::Boot;
 use check::{check, command, tls};
 use metrics::{ERROR, ReporterHealth, ReporterMetrics, SKIPPED, SUCCESS};
-use node::{FoundCondition, ReportedNode, RequestFailure};
+use node::{ReportedNode, RequestFailure};
 use outcome::CheckOutcome;
 pub use settings::ReporterArgs;
 use settings::ReporterSettings;
-use state::ReporterState;
+use state::{ReportedCondition, ReporterState};
 
 const AGENT: &str = concat!("nodegate-reporter/", env!("CARGO_PKG_VERSION"));
 /// The most outcomes that may wait during a write to the API server.
@@ -209,30 +209,35 @@ impl Reporter<'_> {
 
     /// Resumes from the Node's condition, if it was written during this boot.
     async fn resume(&mut self) -> Result<(), RequestFailure> {
-        let found = self.node.read(&GetParams::default()).await?;
+        let node = self.node.read(&GetParams::default()).await?;
         self.succeeded();
-        let boot = Boot::read();
-        let is_of_this_boot = |found: &FoundCondition| {
-            let boot = boot.as_ref().zip(found.written);
-            boot.is_some_and(|(boot, at)| boot.has_seen(&found.node_boot_id, at, Timestamp::now()))
-        };
-        match found {
-            Some(found) if is_of_this_boot(&found) => self.state.resume(found.condition),
-            Some(_) => info!(
-                node = self.settings.node,
-                condition = self.settings.condition_type,
-                "the condition may be from before the node's last start, and counts for nothing"
-            ),
-            None => {}
+        if let Some(found) = node.condition(&self.settings.condition_type) {
+            let now = Timestamp::now();
+            let written = Boot::read().zip(found.heartbeat);
+            if written.is_some_and(|(boot, at)| boot.has_seen(&node.boot_id, at, now)) {
+                self.state.resume(ReportedCondition {
+                    status: found.status,
+                    reason: found.reason.clone(),
+                    message: found.message.clone(),
+                    transition: found.transition.unwrap_or(now),
+                });
+            } else {
+                info!(
+                    node = self.settings.node,
+                    condition = self.settings.condition_type,
+                    "the condition may be from before the node's last start, and counts for nothing"
+                );
+            }
         }
         self.has_resumed = true;
         Ok(())
     }
 
     async fn reread(&mut self) -> Result<(), RequestFailure> {
-        let found = self.node.read(&GetParams::at("0")).await?;
+        let node = self.node.read(&GetParams::at("0")).await?;
         self.succeeded();
-        let there = found.map(|found| found.condition.status);
+        let there = node.condition(&self.settings.condition_type);
+        let there = there.map(|condition| condition.status);
         if there != self.state.published_status() {
             info!(
                 node = self.settings.node,

@@ -3,7 +3,6 @@
 //! A write is a patch of this one condition and needs no read. If roles grant only `update` on `nodes/status`, as the Node
 //! Readiness Controller's do, the reporter reads the status and replaces it with this one condition changed.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -26,19 +25,15 @@ const DEADLINE: Duration = Duration::from_secs(10);
 const FIELD_MANAGER: &str = "nodegate-reporter";
 /// How often an update is retried on conflicts.
 const UPDATES: usize = 5;
+/// What the message of a refusal by an admission policy names.
+const POLICY: &str = "ValidatingAdmissionPolicy";
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{words}")]
 pub(super) struct RequestFailure {
     words: String,
-    kind: FailureKind,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum FailureKind {
-    NotGranted,
-    Conflict,
-    Other,
+    /// The status code of the API server's refusal; 0 for any other failure.
+    code: u16,
 }
 
 pub(super) struct ReportedNode {
@@ -47,14 +42,6 @@ pub(super) struct ReportedNode {
     condition_type: String,
     /// Whether the status may be updated, and not patched.
     updates: bool,
-}
-
-#[derive(Debug)]
-pub(super) struct FoundCondition {
-    pub(super) condition: ReportedCondition,
-    pub(super) written: Option<Timestamp>,
-    /// The boot ID in the Node's status; empty if the kubelet reports none.
-    pub(super) node_boot_id: Arc<str>,
 }
 
 impl ReportedNode {
@@ -82,28 +69,13 @@ impl ReportedNode {
         })
     }
 
-    /// Reads the condition: consistently, or at version 0 from the API server's cache, which may be slightly stale and spares etcd.
-    pub(super) async fn read(
-        &self,
-        version: &GetParams,
-    ) -> Result<Option<FoundCondition>, RequestFailure> {
+    /// Reads the Node: consistently, or at version 0 from the API server's cache, which may be slightly stale and spares etcd.
+    pub(super) async fn read(&self, version: &GetParams) -> Result<Node, RequestFailure> {
         let node: Watched<Node> = self.get(version).await?;
-        let node = node.read().map_err(|why| RequestFailure {
+        node.read().map_err(|why| RequestFailure {
             words: format!("Node {} cannot be parsed: {why}", self.name),
-            kind: FailureKind::Other,
-        })?;
-        let mut conditions = node.conditions.into_iter();
-        let found = conditions.find(|condition| condition.kind == self.condition_type);
-        Ok(found.map(|found| FoundCondition {
-            condition: ReportedCondition {
-                status: found.status,
-                reason: found.reason,
-                message: found.message,
-                transition: found.transition.unwrap_or_else(Timestamp::now),
-            },
-            written: found.heartbeat,
-            node_boot_id: node.boot_id,
-        }))
+            code: 0,
+        })
     }
 
     /// Writes the condition, last confirmed at `heartbeat`. Other conditions are unchanged.
@@ -161,7 +133,7 @@ impl ReportedNode {
             let request = request.replace_subresource("status", &self.name, &params, body);
             let updated = client::write::<IgnoredAny>(&self.client, request);
             match self.request(WRITE, updated).await {
-                Err(error) if error.kind == FailureKind::Conflict && tries < UPDATES => tries += 1,
+                Err(error) if error.code == 409 && tries < UPDATES => tries += 1,
                 updated => return updated.map(|_| ()),
             }
         }
@@ -179,40 +151,35 @@ impl ReportedNode {
         answer: impl Future<Output = kube::Result<T>>,
     ) -> Result<T, RequestFailure> {
         client::in_time(DEADLINE, answer).await.map_err(|error| {
-            let (problem, kind) = explain(error);
+            let (problem, code) = explain(error);
             let words = format!("cannot {verb} Node {}: {problem}", self.name);
-            RequestFailure { words, kind }
+            RequestFailure { words, code }
         })
     }
 }
 
 impl RequestFailure {
+    /// Whether roles grant too little. An admission policy refuses with the same code.
     pub(super) fn is_not_granted(&self) -> bool {
-        self.kind == FailureKind::NotGranted
+        self.code == 403 && !self.words.contains(POLICY)
     }
 }
 
-/// The cause of a failed request and its remedy.
-fn explain(error: kube::Error) -> (String, FailureKind) {
+/// The cause of a failed request with its remedy, and the code of a refusal.
+fn explain(error: kube::Error) -> (String, u16) {
     let status = match error {
         kube::Error::Api(status) => status,
-        error => return (with_causes(&error), FailureKind::Other),
+        error => return (with_causes(&error), 0),
     };
-    let is_policy = status.message.contains("ValidatingAdmissionPolicy");
     let page = documentation::page("reporter.md");
     let grant = format!("grant it with `kubectl apply -k config/reporter`, see {page}");
-    let kind = match status.code {
-        403 if !is_policy => FailureKind::NotGranted,
-        409 => FailureKind::Conflict,
-        _ => FailureKind::Other,
-    };
     let remedy = match status.code {
         401 => "the API server does not accept these credentials",
-        403 if !is_policy => &*grant,
+        403 if !status.message.contains(POLICY) => &*grant,
         404 => "is NODE_NAME right? Take it from the downward API: spec.nodeName",
-        _ => return (status.message, kind),
+        code => return (status.message, code),
     };
-    (format!("{} ({remedy})", status.message), kind)
+    (format!("{} ({remedy})", status.message), status.code)
 }
 
 /// The condition as sent, last confirmed at `heartbeat`.
