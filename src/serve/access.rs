@@ -52,15 +52,13 @@ enum AccessRefusal {
 
 impl IntoResponse for AccessRefusal {
     fn into_response(self) -> Response {
-        let text = format!("{self}\n");
-        match self {
-            Self::NoToken | Self::InvalidToken => {
-                let scheme = [(header::WWW_AUTHENTICATE, "Bearer")];
-                (StatusCode::UNAUTHORIZED, scheme, text).into_response()
-            }
-            Self::Denied { .. } => (StatusCode::FORBIDDEN, text).into_response(),
-            Self::Unanswered => (StatusCode::SERVICE_UNAVAILABLE, text).into_response(),
-        }
+        let (status, scheme) = match self {
+            Self::NoToken | Self::InvalidToken => (StatusCode::UNAUTHORIZED, Some("Bearer")),
+            Self::Denied { .. } => (StatusCode::FORBIDDEN, None),
+            Self::Unanswered => (StatusCode::SERVICE_UNAVAILABLE, None),
+        };
+        let scheme = scheme.map(|scheme| [(header::WWW_AUTHENTICATE, scheme)]);
+        (status, scheme, format!("{self}\n")).into_response()
     }
 }
 
