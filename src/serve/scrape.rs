@@ -11,6 +11,7 @@ use axum::{Extension, Router};
 use jiff::Timestamp;
 use kube::Client;
 use tokio::sync::{mpsc, oneshot};
+use tokio::time::timeout;
 use tracing::{info, warn};
 
 use super::access::AccessGuard;
@@ -64,7 +65,14 @@ pub(crate) fn serve(
     let listener = listen(address, "metrics", "--metrics-bind-address")?;
     let scrape = async move |Extension(Peer(_, arrived)): Extension<Peer>| {
         arrived.store(true, Ordering::Relaxed);
-        update_gauges(&surveys).await;
+        let updated = async {
+            let (done, is_done) = oneshot::channel();
+            if surveys.send(done).await.is_ok() {
+                let _ = is_done.await;
+            }
+        };
+        // If the loop is too slow, the counters are served all the same.
+        let _ = timeout(SURVEY_TIMEOUT, updated).await;
         registry.exposition()
     };
     let router = Router::new().route("/metrics", get(scrape));
@@ -90,15 +98,4 @@ fn own_certificate() -> anyhow::Result<Certificates> {
     let issued = issue(&names, Timestamp::now(), LIFETIME);
     let issued = issued.map_err(|error| anyhow!("{error} (give --metrics-cert-dir)"))?;
     Ok(Certificates::new(Ok(issued)))
-}
-
-/// Waits for the loop to update the gauges. If it times out, the counters are served all the same.
-async fn update_gauges(surveys: &mpsc::Sender<SurveyRequest>) {
-    let (done, is_done) = oneshot::channel();
-    let _ = tokio::time::timeout(SURVEY_TIMEOUT, async {
-        if surveys.send(done).await.is_ok() {
-            let _ = is_done.await;
-        }
-    })
-    .await;
 }
