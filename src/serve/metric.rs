@@ -10,7 +10,7 @@ use prometheus::core::{Collector, MetricVec, MetricVecBuilder};
 #[cfg(target_os = "linux")]
 use prometheus::process_collector::ProcessCollector;
 use prometheus::proto::MetricType;
-use prometheus::{Encoder, TEXT_FORMAT, TextEncoder};
+use prometheus::{TEXT_FORMAT, TextEncoder};
 
 use super::lock;
 
@@ -85,9 +85,8 @@ impl Registry {
             let _whole = self.begin_update();
             self.inner.gather()
         };
-        let mut text = Vec::new();
-        match TextEncoder::new().encode(&families, &mut text) {
-            Ok(()) => ([(header::CONTENT_TYPE, TEXT_FORMAT)], text).into_response(),
+        match TextEncoder::new().encode_to_string(&families) {
+            Ok(text) => ([(header::CONTENT_TYPE, TEXT_FORMAT)], text).into_response(),
             Err(error) => {
                 let text = format!("cannot encode metrics: {error}\n");
                 (StatusCode::INTERNAL_SERVER_ERROR, text).into_response()
