@@ -15,7 +15,7 @@ use k8s_openapi::api::admissionregistration::v1::{
 };
 use k8s_openapi::api::core::v1::Secret;
 use kube::api::{Patch, PatchParams, PostParams};
-use kube::{Api, Client};
+use kube::{Api, Client, ResourceExt};
 use serde_json::json;
 use tracing::{info, warn};
 
@@ -229,9 +229,7 @@ fn filled(mut secret: Secret, issued: &ServingCertificate) -> Secret {
 }
 
 fn is_foreign(secret: &Secret) -> bool {
-    let labels = secret.metadata.labels.as_ref();
-    let mark = labels.and_then(|it| it.get(MARK.0));
-    mark.is_none_or(|mark| mark != MARK.1)
+    secret.labels().get(MARK.0).is_none_or(|it| it != MARK.1)
 }
 
 /// The names by which the API server calls the webhooks, and which it verifies in the certificate.
