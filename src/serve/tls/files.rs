@@ -23,21 +23,15 @@ pub(crate) enum FilesError {
     Unusable(PathBuf, String),
 }
 
-impl FilesError {
-    fn unusable(path: &Path, problem: impl Into<String>) -> Self {
-        Self::Unusable(path.to_owned(), problem.into())
-    }
-}
-
 fn load(folder: &Path) -> Result<ServingCertificate, FilesError> {
     let (chain, key) = (folder.join(CHAIN), folder.join(KEY));
     let made = ServingCertificate::from_pem(String::new(), read(&chain)?, read(&key)?);
     made.map_err(|error| {
         let path = match error {
-            CertificateError::Key(_) | CertificateError::Mismatch => &key,
-            CertificateError::Chain(_) | CertificateError::Issue(_) => &chain,
+            CertificateError::Key(_) | CertificateError::Mismatch => key,
+            CertificateError::Chain(_) | CertificateError::Issue(_) => chain,
         };
-        FilesError::unusable(path, format!(": {error}"))
+        FilesError::Unusable(path, format!(": {error}"))
     })
 }
 
@@ -48,7 +42,7 @@ fn load(folder: &Path) -> Result<ServingCertificate, FilesError> {
 pub(crate) fn follow(folder: &Path) -> Result<Certificates, FilesError> {
     if !folder.is_dir() {
         let problem = " is not a folder: mount the Secret with tls.crt and tls.key there, or name another folder";
-        return Err(FilesError::unusable(folder, problem));
+        return Err(FilesError::Unusable(folder.into(), problem.into()));
     }
     let certificates = Certificates::new(match load(folder) {
         Ok(certificate) => Ok(certificate),
@@ -87,14 +81,14 @@ async fn poll(folder: PathBuf, certificates: Certificates) {
 }
 
 pub(crate) fn client_authorities(path: &Path) -> Result<ClientAuthorities, FilesError> {
-    let unusable = |problem: String| FilesError::unusable(path, problem);
+    let unusable = |problem: String| FilesError::Unusable(path.into(), problem);
     let pem = fs::read(path).map_err(|error| unusable(format!(" cannot be read: {error}")))?;
     authorities(&pem).map_err(|error| unusable(format!(": {error}")))
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, FilesError> {
     fs::read(path).map_err(|error| match error.kind() {
-        io::ErrorKind::NotFound => FilesError::Missing(path.to_owned()),
-        _ => FilesError::unusable(path, format!(" cannot be read: {error}")),
+        io::ErrorKind::NotFound => FilesError::Missing(path.into()),
+        _ => FilesError::Unusable(path.into(), format!(" cannot be read: {error}")),
     })
 }
