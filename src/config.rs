@@ -128,9 +128,9 @@ impl Config {
         let configured = &self.critical_component_classes;
         let classes = configured.iter().enumerate().map(|(index, class)| {
             let checked = class.checked(&configured[..index]);
-            checked.map_err(|(field, problem)| {
-                let field = format!("criticalComponentClasses[{index}].{field}");
-                ConfigError(format!("configuration field {field}: {problem}"))
+            checked.map_err(|problem| {
+                let field = format!("criticalComponentClasses[{index}]");
+                ConfigError(format!("configuration field {field}.{problem}"))
             })
         });
         classes.collect()
@@ -169,45 +169,38 @@ impl Config {
 
 impl ClassConfig {
     /// The class; or its first field that cannot be used, and why.
-    fn checked(&self, earlier: &[Self]) -> Result<CriticalComponentClass, (&'static str, String)> {
-        let wrong = |field, problem: &str| Err((field, problem.to_owned()));
-        if self.name.is_empty() {
-            return wrong("name", "must not be empty");
-        }
-        if earlier.iter().any(|other| other.name == self.name) {
-            return wrong("name", "another class has this name already");
-        }
-        let selector = Selector::parse(&self.selector);
-        let selector = selector.map_err(|error| ("selector", error.to_string()))?;
-        if selector.is_empty() {
-            let problem = "must not be empty, since it would make every pod critical";
-            return wrong("selector", problem);
-        }
+    fn checked(&self, earlier: &[Self]) -> Result<CriticalComponentClass, String> {
         let prefix = &self.condition_prefix;
-        if !prefix.ends_with('/') || !is_label_key(&format!("{prefix}X")) {
-            let problem = "must be a DNS name followed by a slash, such as example.com/";
-            return wrong("conditionPrefix", problem);
-        }
-        if RESERVED_PREFIXES.contains(&prefix.as_str()) {
-            let problem = "is reserved for conditions that belong to no class";
-            return wrong("conditionPrefix", problem);
-        }
-        if earlier.iter().any(|it| it.condition_prefix == *prefix) {
-            return wrong("conditionPrefix", "another class has this prefix already");
-        }
-        if !is_label_key(&format!("{}x", self.csi_annotation_prefix)) {
-            let problem = "must be the beginning of an annotation key, such as example.com/wait-for-csi-node-";
-            return wrong("csiAnnotationPrefix", problem);
-        }
-        let namespaces = namespaces(&self.namespaces).map_err(|problem| ("namespaces", problem))?;
-        Ok(CriticalComponentClass {
-            name: self.name.clone(),
-            selector,
-            namespaces,
-            condition_prefix: prefix.clone(),
-            csi_annotation_prefix: self.csi_annotation_prefix.clone(),
-            require_csi_allocatable: self.require_csi_allocatable,
-        })
+        let selector = Selector::parse(&self.selector);
+        let selector = selector.map_err(|error| format!("selector: {error}"));
+        let namespaces = namespaces(&self.namespaces);
+        let problem = if self.name.is_empty() {
+            "name: must not be empty"
+        } else if earlier.iter().any(|it| it.name == self.name) {
+            "name: another class has this name already"
+        } else if let Err(problem) = &selector {
+            problem.as_str()
+        } else if selector.as_ref().is_ok_and(Selector::is_empty) {
+            "selector: must not be empty, since it would make every pod critical"
+        } else if !prefix.ends_with('/') || !is_label_key(&format!("{prefix}X")) {
+            "conditionPrefix: must be a DNS name followed by a slash, such as example.com/"
+        } else if RESERVED_PREFIXES.contains(&prefix.as_str()) {
+            "conditionPrefix: is reserved for conditions that belong to no class"
+        } else if earlier.iter().any(|it| it.condition_prefix == *prefix) {
+            "conditionPrefix: another class has this prefix already"
+        } else if !is_label_key(&format!("{}x", self.csi_annotation_prefix)) {
+            "csiAnnotationPrefix: must be the beginning of an annotation key, such as example.com/wait-for-csi-node-"
+        } else {
+            return Ok(CriticalComponentClass {
+                name: self.name.clone(),
+                selector: selector?,
+                namespaces: namespaces.map_err(|problem| format!("namespaces: {problem}"))?,
+                condition_prefix: prefix.clone(),
+                csi_annotation_prefix: self.csi_annotation_prefix.clone(),
+                require_csi_allocatable: self.require_csi_allocatable,
+            });
+        };
+        Err(problem.to_owned())
     }
 }
 
