@@ -20,7 +20,6 @@ pub(super) struct Envelope {
 #[serde(rename_all = "camelCase")]
 pub(super) struct ReviewRequest {
     pub(super) uid: String,
-    #[serde(default)]
     pub(super) sub_resource: Option<String>,
     /// `CREATE` or `UPDATE`, if it is to be reviewed.
     pub(super) operation: String,
