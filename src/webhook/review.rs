@@ -3,8 +3,6 @@
 #[cfg(test)]
 mod tests;
 
-use std::sync::Arc;
-
 use super::envelope::ReviewRequest;
 use super::surroundings::Surroundings;
 use super::warnings::{LONGEST, warnings};
@@ -55,6 +53,32 @@ impl Proposal {
             before: before.map(|before| Rule::compile(&before.metadata, before.spec, classes)),
         })
     }
+
+    /// Whether this request makes the rule act: the rule is new, or was a dry run, suspended, unusable, or left existing nodes
+    /// alone.
+    fn begins(&self) -> bool {
+        let before = self.before.as_ref();
+        before.is_none_or(|before| match &before.spec {
+            Ok(spec) => {
+                spec.dry_run || before.suspended || spec.ours.existing_nodes == ExistingNodes::Leave
+            }
+            Err(_) => true,
+        })
+    }
+
+    /// Whether this request can add a conflict: the rule is new, becomes usable, changes its taint or its selector, or stops
+    /// being a dry run. Otherwise the conflict already exists, and the update may be what mitigates it.
+    fn may_add_conflict(&self) -> bool {
+        let before = self.before.as_ref();
+        before.is_none_or(|before| match (&before.reach, &self.rule.reach) {
+            (Some(was), Some(is)) => {
+                (before.spec.is_err() && self.rule.spec.is_ok())
+                    || (&was.key, was.effect, &was.selector) != (&is.key, is.effect, &is.selector)
+                    || (was.dry_run && !is.dry_run)
+            }
+            _ => true,
+        })
+    }
 }
 
 /// Everything that makes a rule unusable.
@@ -75,7 +99,12 @@ pub(super) fn review(
     surroundings: &Surroundings,
 ) -> Result<Vec<String>, String> {
     let mut faults: Vec<_> = subject.faults.iter().map(ToString::to_string).collect();
-    let conflicts = conflicts(&subject.rule, surroundings.rules.rules());
+    let others = surroundings.rules.rules().iter();
+    // They include the rule itself on an update, and on a creation under an existing name; the API server rejects the latter with
+    // a better message.
+    let others = others.filter(|other| other.name != subject.rule.name);
+    let conflicts = others.filter_map(|other| subject.rule.conflict_with(other));
+    let conflicts: Vec<_> = conflicts.collect();
     if let [first, ..] = &*conflicts
         && subject.may_add_conflict()
     {
@@ -99,45 +128,6 @@ pub(super) fn review(
         warnings.insert(0, in_words(&conflicts));
     }
     Ok(warnings)
-}
-
-impl Proposal {
-    /// Whether this request makes the rule act: the rule is new, or was a dry run, suspended, unusable, or left existing nodes
-    /// alone.
-    fn begins(&self) -> bool {
-        let before = self.before.as_ref();
-        before.is_none_or(|before| match &before.spec {
-            Ok(spec) => {
-                spec.dry_run || before.suspended || spec.ours.existing_nodes == ExistingNodes::Leave
-            }
-            Err(_) => true,
-        })
-    }
-
-    /// Whether this request can add a conflict: the rule is new, becomes usable, changes its taint or its selector, or stops
-    /// being a dry run. Otherwise the conflict already exists, and the update may be what mitigates it.
-    fn may_add_conflict(&self) -> bool {
-        let is_usable = |rule: &Rule| rule.spec.is_ok();
-        let before = self.before.as_ref();
-        before.is_none_or(|before| match (&before.reach, &self.rule.reach) {
-            (Some(was), Some(is)) => {
-                (!is_usable(before) && is_usable(&self.rule))
-                    || (&was.key, was.effect, &was.selector) != (&is.key, is.effect, &is.selector)
-                    || (was.dry_run && !is.dry_run)
-            }
-            _ => true,
-        })
-    }
-}
-
-fn conflicts(rule: &Rule, rules: &[Arc<Rule>]) -> Vec<Conflict> {
-    rules
-        .iter()
-        // The list includes the rule itself on an update, and on a creation under an existing name; the API server rejects the
-        // latter with a better message.
-        .filter(|other| other.name != rule.name)
-        .filter_map(|other| rule.conflict_with(other))
-        .collect()
 }
 
 fn in_words(conflicts: &[Conflict]) -> String {

@@ -3,6 +3,8 @@
 mod named;
 mod warned;
 
+use std::sync::Arc;
+
 use super::*;
 use crate::condition::Namespaces;
 use crate::rule::RuleSet;
