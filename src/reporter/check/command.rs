@@ -2,7 +2,7 @@
 
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
-use std::process::{ExitStatus, Stdio};
+use std::process::Stdio;
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, WaitOptions, kill_process_group, wait};
@@ -51,11 +51,15 @@ pub(super) async fn check(program: &Path, arguments: &[String]) -> Result<String
     if ended.success() {
         return Ok("succeeded".to_owned());
     }
+    let failure = match (ended.code(), ended.signal()) {
+        (Some(code), _) => format!("failed with exit code {code}"),
+        (None, signal) => format!("was ended by signal {}", signal.unwrap_or_default()),
+    };
     let shown = if errors.is_empty() { output } else { errors };
     let shown = String::from_utf8_lossy(&shown);
     Err(CheckFinding::NotReady.because(match shown.trim() {
-        "" => failure(ended),
-        shown => format!("{}: {shown}", failure(ended)),
+        "" => failure,
+        shown => format!("{failure}: {shown}"),
     }))
 }
 
@@ -64,13 +68,6 @@ async fn keep(stream: Option<impl AsyncRead + Unpin>, start: &mut Vec<u8>) {
     if let Some(mut stream) = stream {
         let _ = (&mut stream).take(SHOWN).read_to_end(start).await;
         let _ = tokio::io::copy(&mut stream, &mut tokio::io::sink()).await;
-    }
-}
-
-fn failure(ended: ExitStatus) -> String {
-    match (ended.code(), ended.signal()) {
-        (Some(code), _) => format!("failed with exit code {code}"),
-        (None, signal) => format!("was ended by signal {}", signal.unwrap_or_default()),
     }
 }
 

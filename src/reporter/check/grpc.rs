@@ -44,7 +44,12 @@ async fn read(response: Response<Incoming>) -> Result<String, CheckOutcome> {
     let code = header(trailers, "grpc-status");
     if code != "0" {
         let message = header(trailers, "grpc-message");
-        return Err(NotReady.because(refusal(code, message)));
+        return Err(NotReady.because(match code {
+            "5" => "does not know this service (gRPC status NOT_FOUND)".to_owned(),
+            "12" => "has no health service (gRPC status UNIMPLEMENTED)".to_owned(),
+            "" => "answered without a gRPC status".to_owned(),
+            code => format!("refused with gRPC status {code} {message}"),
+        }));
     }
     match status(&body.to_bytes()) {
         Some(1) => Ok("answered SERVING".to_owned()),
@@ -57,15 +62,6 @@ async fn read(response: Response<Incoming>) -> Result<String, CheckOutcome> {
 fn header<'a>(headers: &'a HeaderMap, name: &str) -> &'a str {
     let value = headers.get(name).and_then(|value| value.to_str().ok());
     value.unwrap_or_default()
-}
-
-fn refusal(code: &str, message: &str) -> String {
-    match code {
-        "5" => "does not know this service (gRPC status NOT_FOUND)".to_owned(),
-        "12" => "has no health service (gRPC status UNIMPLEMENTED)".to_owned(),
-        "" => "answered without a gRPC status".to_owned(),
-        code => format!("refused with gRPC status {code} {message}"),
-    }
 }
 
 /// A `HealthCheckRequest` in its frame: one byte for no compression, then the length.
