@@ -79,14 +79,6 @@ pub(super) struct ReporterHealth {
     pub(super) unready: Option<String>,
 }
 
-impl ReporterHealth {
-    /// Why the reporter is not alive: checks do not end.
-    fn stall(&self, patience: Duration) -> Option<String> {
-        let age = self.last_check.elapsed();
-        (age > patience).then(|| format!("no check has ended for {} s", age.as_secs()))
-    }
-}
-
 /// Serves metrics and probes for as long as the process lives. A reporter is not alive once no check has ended for `patience`.
 pub(super) fn serve(
     listener: TcpListener,
@@ -95,7 +87,10 @@ pub(super) fn serve(
     patience: Duration,
 ) {
     let alive = health.clone();
-    let alive = async move || probed(alive.borrow().stall(patience));
+    let alive = async move || {
+        let age = alive.borrow().last_check.elapsed();
+        probed((age > patience).then(|| format!("no check has ended for {} s", age.as_secs())))
+    };
     let ready = async move || probed(health.borrow().unready.clone());
     let router = Router::new()
         .route("/metrics", get(async move || metrics.registry.exposition()))
