@@ -1,7 +1,5 @@
 //! Whether two selectors can match the same object, decided for each label key separately.
 
-use std::collections::BTreeMap;
-
 use super::requirement::{Operator, Requirement};
 
 /// The longest label value.
@@ -12,20 +10,14 @@ const LONGEST_VALUE: usize = 63;
 /// It does unless the requirements on some key exclude each other: labels are independent of each other. The answer is exact,
 /// even for a list that excludes everything by itself.
 pub fn overlap(one: &[Requirement], other: &[Requirement]) -> bool {
-    let mut by_key: BTreeMap<&str, Vec<&Requirement>> = BTreeMap::new();
-    for requirement in one.iter().chain(other) {
-        let of_key = by_key.entry(&requirement.key).or_default();
-        of_key.push(requirement);
-    }
-    by_key.values().all(|requirements| {
-        let mut all = requirements.iter();
-        all.all(|it| it.operator.accepts(None)) || allows_some_value(requirements)
-    })
+    let mut all: Vec<_> = one.iter().chain(other).collect();
+    all.sort_by(|a, b| a.key.cmp(&b.key));
+    all.chunk_by(|a, b| a.key == b.key).all(can_be_met)
 }
 
-/// Whether some value of the label meets them all.
-fn allows_some_value(requirements: &[&Requirement]) -> bool {
-    let mut listed = Vec::new();
+/// Whether some value of their label, or its absence, meets them all.
+fn can_be_met(requirements: &[&Requirement]) -> bool {
+    let mut listed: Vec<&String> = Vec::new();
     let mut excluded = 0;
     // A label value cannot begin with a sign, so no number is negative.
     let (mut least, mut most) = (0, i64::MAX);
@@ -38,13 +30,12 @@ fn allows_some_value(requirements: &[&Requirement]) -> bool {
             Operator::Lt(bound) => most = most.min(bound.saturating_sub(1)),
         }
     }
-    let fits = |value: &str| {
-        let mut all = requirements.iter();
-        all.all(|it| it.operator.accepts(Some(value)))
-    };
+    let meets = |value: Option<&str>| requirements.iter().all(|it| it.operator.accepts(value));
     // Where no value is listed, one more number than there are excluded values suffices.
     let mut numbers = spellings(least, most).take(excluded + 1);
-    listed.into_iter().any(|value| fits(value)) || numbers.any(|value| fits(&value))
+    meets(None)
+        || listed.iter().any(|value| meets(Some(value.as_str())))
+        || numbers.any(|value| meets(Some(value.as_str())))
 }
 
 /// Every label value that is a whole number from `least` to `most`, with leading zeros too.
@@ -57,6 +48,8 @@ fn spellings(least: i64, most: i64) -> impl Iterator<Item = String> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use super::*;
     use crate::selector::Selector;
     use proptest::prelude::*;
