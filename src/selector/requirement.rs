@@ -64,7 +64,8 @@ impl Requirement {
         operator: &str,
         values: Option<&[String]>,
     ) -> Result<Self, SelectorError> {
-        let (key, values) = (key.to_owned(), values.unwrap_or_default());
+        let (key, operator) = (key.to_owned(), operator.to_owned());
+        let values = values.unwrap_or_default();
         if !is_label_key(&key) {
             return Err(SelectorError::Key(key));
         }
@@ -78,23 +79,20 @@ impl Requirement {
         };
         let is_empty = values.is_empty();
         let set = (!is_empty).then(|| values.iter().cloned().collect());
-        let (read, expected) = match operator {
+        let (read, expected) = match operator.as_str() {
             IN => (set.map(Operator::In), "at least one value"),
             NOT_IN => (set.map(Operator::NotIn), "at least one value"),
             "Exists" => (is_empty.then_some(Operator::Exists), "no values"),
             "DoesNotExist" => (is_empty.then_some(Operator::DoesNotExist), "no values"),
             "Gt" => (number.map(Operator::Gt), "exactly one whole number"),
             "Lt" => (number.map(Operator::Lt), "exactly one whole number"),
-            _ => {
-                let operator = operator.to_owned();
-                return Err(SelectorError::Operator { key, operator });
-            }
+            _ => return Err(SelectorError::Operator { key, operator }),
         };
         match read {
             Some(operator) => Ok(Self { key, operator }),
             None => Err(SelectorError::Values {
                 key,
-                operator: operator.to_owned(),
+                operator,
                 expected,
             }),
         }
