@@ -55,17 +55,15 @@ pub(super) async fn check(
 async fn start_of(body: &mut Incoming) -> String {
     let mut start = Vec::new();
     let reading = async {
-        while let Some(Ok(frame)) = body.frame().await {
-            if let Some(data) = frame.data_ref() {
-                start.extend_from_slice(&data[..data.len().min(SHOWN - start.len())]);
-            }
-            if start.len() == SHOWN {
-                break;
-            }
+        while start.len() < SHOWN
+            && let Some(Ok(frame)) = body.frame().await
+        {
+            start.extend_from_slice(&frame.into_data().unwrap_or_default());
         }
     };
     // After a timeout, the part that has arrived is shown.
     let _ = tokio::time::timeout(PATIENCE, reading).await;
+    start.truncate(SHOWN);
     String::from_utf8_lossy(&start).into_owned()
 }
 
