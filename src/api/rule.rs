@@ -243,9 +243,8 @@ impl NodeReadinessRuleSpec {
 
     /// Whether the rule may add its taint, or only remove it.
     pub fn taint_policy(&self) -> TaintPolicy {
-        self.nodegate
-            .as_ref()
-            .map_or_else(TaintPolicy::default, |ours| ours.taint_policy)
+        let ours = self.nodegate.as_ref();
+        ours.map(|it| it.taint_policy).unwrap_or_default()
     }
 }
 
