@@ -281,16 +281,12 @@ fn handover<C: PartialEq + Clone>(
     next: &C,
     now: Instant,
 ) -> Duration {
+    let known = pending.take().filter(|(known, _)| known == next);
     if current.is_none_or(|current| current == next) {
-        *pending = None;
         return Duration::ZERO;
     }
-    let since = match pending {
-        Some((known, since)) if known == next => *since,
-        _ => now,
-    };
-    *pending = Some((next.clone(), since));
-    TRUST_DELAY.saturating_sub(now.saturating_duration_since(since))
+    let (_, since) = pending.insert(known.unwrap_or_else(|| (next.clone(), now)));
+    TRUST_DELAY.saturating_sub(now.saturating_duration_since(*since))
 }
 
 #[cfg(test)]
