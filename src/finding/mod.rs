@@ -9,14 +9,11 @@ mod tests;
 use serde::Serialize;
 
 use crate::object::ObjectKey;
-use crate::text::{and_more, documentation};
+use crate::text::{documentation, stated};
 pub(crate) use backing::{Around, Backing, left_out_on};
 #[cfg(test)]
 pub(crate) use of_rule::no_daemon_set;
 pub(crate) use of_rule::{evicts, short_heartbeat};
-
-/// How many findings of one kind are told in full.
-const SHOWN: usize = 3;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -152,9 +149,7 @@ impl Finding {
 pub(crate) fn summed_up<'a>(findings: impl Iterator<Item = &'a Finding>) -> Option<Finding> {
     let findings: Vec<&Finding> = findings.collect();
     let first = *findings.first()?;
-    let messages = findings.iter().map(|it| it.message.as_str());
-    let message = messages.take(SHOWN).collect::<Vec<_>>().join("; ");
-    let mut message = and_more(message, findings.len().saturating_sub(SHOWN));
+    let mut message = stated(findings.iter().map(|it| it.message.clone()));
     if !first.fix.is_empty() {
         message = format!("{message} ({})", first.fix);
     }

@@ -3,4 +3,6 @@
 pub(crate) mod documentation;
 mod wording;
 
-pub(crate) use wording::{and_more, counted, cut, enumerated, printable, printable_lines, quoted};
+pub(crate) use wording::{
+    and_more, counted, cut, enumerated, printable, printable_lines, quoted, stated,
+};

@@ -68,9 +68,17 @@ fn is_hidden(character: char) -> bool {
 
 /// The first few names, and how many more there are.
 pub(crate) fn enumerated(names: impl ExactSizeIterator<Item = String>) -> String {
-    const SHOWN: usize = 5;
-    let more = names.len().saturating_sub(SHOWN);
-    and_more(names.take(SHOWN).collect::<Vec<_>>().join(", "), more)
+    first(5, names, ", ")
+}
+
+/// The first few statements, and how many more there are.
+pub(crate) fn stated(statements: impl ExactSizeIterator<Item = String>) -> String {
+    first(3, statements, "; ")
+}
+
+fn first(shown: usize, all: impl ExactSizeIterator<Item = String>, separator: &str) -> String {
+    let more = all.len().saturating_sub(shown);
+    and_more(all.take(shown).collect::<Vec<_>>().join(separator), more)
 }
 
 /// What is shown, and how many more there are.

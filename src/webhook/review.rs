@@ -9,11 +9,8 @@ use super::warnings::{LONGEST, warnings};
 use crate::api::ExistingNodes;
 use crate::condition::CriticalComponentClass;
 use crate::object::RuleObject;
-use crate::rule::{Conflict, Rejection, Rule};
-use crate::text::{and_more, cut};
-
-/// The most conflicts that a rejection names.
-const NAMED_CONFLICTS: usize = 3;
+use crate::rule::{Rejection, Rule};
+use crate::text::{cut, stated};
 
 #[derive(Debug)]
 pub(super) struct Proposal {
@@ -105,10 +102,11 @@ pub(super) fn review(
     let others = others.filter(|other| other.name != subject.rule.name);
     let conflicts = others.filter_map(|other| subject.rule.conflict_with(other));
     let conflicts: Vec<_> = conflicts.collect();
+    let why = stated(conflicts.iter().map(ToString::to_string));
     if let [first, ..] = &*conflicts
         && subject.may_add_conflict()
     {
-        let (key, why) = (&first.key, in_words(&conflicts));
+        let key = &first.key;
         faults.push(format!("spec.taint.key: Invalid value: {key:?}: {why}"));
     }
     if !faults.is_empty() {
@@ -125,14 +123,7 @@ pub(super) fn review(
     let rule = (&subject.rule, spec);
     let mut warnings = warnings(rule, subject.begins(), classes, surroundings);
     if !conflicts.is_empty() {
-        warnings.insert(0, in_words(&conflicts));
+        warnings.insert(0, why);
     }
     Ok(warnings)
-}
-
-fn in_words(conflicts: &[Conflict]) -> String {
-    let named = conflicts.iter().take(NAMED_CONFLICTS);
-    let named: Vec<_> = named.map(ToString::to_string).collect();
-    let more = conflicts.len().saturating_sub(NAMED_CONFLICTS);
-    and_more(named.join("; "), more)
 }
