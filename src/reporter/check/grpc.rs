@@ -5,7 +5,7 @@
 
 use http_body_util::{BodyExt, Limited};
 use hyper::body::Incoming;
-use hyper::header::{CONTENT_TYPE, HeaderMap, TE};
+use hyper::header::{CONTENT_TYPE, TE};
 use hyper::{Request, Response, StatusCode};
 use hyper_util::client::legacy::connect::HttpConnector;
 
@@ -41,9 +41,12 @@ async fn read(response: Response<Incoming>) -> Result<String, CheckOutcome> {
     let body = body.map_err(|error| NoAnswer.because(format!("broke off its answer: {error}")))?;
     // A call that fails at once has its status in the headers.
     let trailers = body.trailers().unwrap_or(&head.headers);
-    let code = header(trailers, "grpc-status");
+    let header = |name: &str| {
+        let value = trailers.get(name).and_then(|value| value.to_str().ok());
+        value.unwrap_or_default()
+    };
+    let (code, message) = (header("grpc-status"), header("grpc-message"));
     if code != "0" {
-        let message = header(trailers, "grpc-message");
         return Err(NotReady.because(match code {
             "5" => "does not know this service (gRPC status NOT_FOUND)".to_owned(),
             "12" => "has no health service (gRPC status UNIMPLEMENTED)".to_owned(),
@@ -57,11 +60,6 @@ async fn read(response: Response<Incoming>) -> Result<String, CheckOutcome> {
         Some(_) => Err(NotReady.because("answered UNKNOWN")),
         None => Err(Broken.because("answered something else than a health status")),
     }
-}
-
-fn header<'a>(headers: &'a HeaderMap, name: &str) -> &'a str {
-    let value = headers.get(name).and_then(|value| value.to_str().ok());
-    value.unwrap_or_default()
 }
 
 /// A `HealthCheckRequest` in its frame: one byte for no compression, then the length.
