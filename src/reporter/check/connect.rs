@@ -25,8 +25,7 @@ pub(super) fn accepted<S>(connected: io::Result<S>) -> Result<String, CheckOutco
 }
 
 fn unconnected(error: &dyn Error) -> CheckOutcome {
-    let words = format!("cannot be connected to: {}", with_causes(error));
-    CheckFinding::NoAnswer.because(words)
+    CheckFinding::NoAnswer.because(format!("cannot be connected to: {}", with_causes(error)))
 }
 
 /// Connects to a Unix socket, whatever the address.
@@ -48,10 +47,8 @@ pub(super) async fn ask(
 ) -> Result<Response<Incoming>, CheckOutcome> {
     let request = request.header(USER_AGENT, AGENT);
     let request = request.body(Full::new(Bytes::from(body)));
-    let request = request.map_err(|error| {
-        let words = format!("cannot be asked: {error}");
-        CheckFinding::Broken.because(words)
-    })?;
+    let request = request
+        .map_err(|error| CheckFinding::Broken.because(format!("cannot be asked: {error}")))?;
     let mut client = Client::builder(TokioExecutor::new());
     let client = client.pool_max_idle_per_host(0).http2_only(is_http2);
     let answer = client.build(connector).request(request).await;

@@ -40,10 +40,7 @@ pub(super) async fn check(settings: &ReporterSettings) -> CheckOutcome {
     let outcome = match tokio::time::timeout(timeout, check).await {
         Ok(Ok(words)) => CheckFinding::Ok.because(words),
         Ok(Err(outcome)) => outcome,
-        Err(_) => {
-            let words = format!("did not answer within {timeout:?}");
-            CheckFinding::NoAnswer.because(words)
-        }
+        Err(_) => CheckFinding::NoAnswer.because(format!("did not answer within {timeout:?}")),
     };
     outcome.of(endpoint)
 }
