@@ -196,7 +196,6 @@ fn endpoint(text: &str) -> Result<Endpoint, String> {
 
 fn condition_type(text: &str) -> Result<String, String> {
     let remedy = "name the condition to report, as in example.com/NetworkReady";
-    let is_reserved = || RESERVED_PREFIXES.iter().any(|it| text.starts_with(*it));
     Err(if text.is_empty() {
         format!("is not set; {remedy}")
     } else if text.len() > MAX_CONDITION_TYPE {
@@ -209,7 +208,7 @@ fn condition_type(text: &str) -> Result<String, String> {
         )
     } else if KUBELETS_CONDITIONS.contains(&text) || PROBLEMS.contains(&text) {
         format!("is {text:?}, which belongs to the kubelet or the network; {remedy}")
-    } else if is_reserved() {
+    } else if RESERVED_PREFIXES.iter().any(|it| text.starts_with(*it)) {
         format!("is {text:?}, which the Nodegate controller makes itself; {remedy}")
     } else {
         return Ok(text.to_owned());
