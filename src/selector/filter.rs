@@ -40,11 +40,9 @@ impl Filter {
     }
 
     /// Only in this namespace, if any.
-    pub(crate) fn within(self, namespace: Option<&str>) -> Self {
-        Self {
-            namespace: namespace.map(str::to_owned),
-            ..self
-        }
+    pub(crate) fn within(mut self, namespace: Option<&str>) -> Self {
+        self.namespace = namespace.map(str::to_owned);
+        self
     }
 
     pub(crate) fn is(self, path: &str, value: &str) -> Self {
