@@ -2,7 +2,8 @@
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::KubeSchema;
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use super::choice::TaintEffect;
 
@@ -59,16 +60,7 @@ pub struct TaintSpec {
     pub effect: TaintEffect,
 
     /// Accepted because taints on nodes have it, and ignored.
-    #[serde(
-        default,
-        skip_serializing_if = "Option::is_none",
-        deserialize_with = "time_if_readable"
-    )]
-    pub time_added: Option<Time>,
-}
-
-/// Parses a time; `None` if `jiff` cannot represent it, such as the last day of the year 9999.
-fn time_if_readable<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Time>, D::Error> {
-    let time = serde_json::Value::deserialize(deserializer)?;
-    Ok(serde_json::from_value(time).unwrap_or_default())
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<Time>")]
+    pub time_added: Option<Value>,
 }
