@@ -2,8 +2,6 @@
 //! the Lease is polled, every ten seconds: it changes every two seconds, and no decision depends on it.
 
 use std::collections::BTreeMap;
-use std::future::poll_fn;
-use std::task::Poll;
 use std::time::Duration;
 
 use futures::stream::{self, LocalBoxStream, StreamExt};
@@ -73,17 +71,11 @@ impl<'a> Live<'a> {
 
     /// Resolves when something has changed. Cancel safe.
     pub(crate) async fn changed(&mut self) {
-        let watches = &mut self.watches;
-        let next = poll_fn(|cx| {
-            for (watch, events) in &mut *watches {
-                if let Poll::Ready(Some(event)) = events.poll_next_unpin(cx) {
-                    return Poll::Ready((*watch, event));
-                }
-            }
-            Poll::Pending
-        });
+        let watches = self.watches.iter_mut();
+        let events = watches.map(|(watch, events)| events.map(move |event| (*watch, event)));
+        let next = async { stream::select_all(events).next().await };
         tokio::select! {
-            (watch, event) = next => self.take(watch, event),
+            Some((watch, event)) = next => self.take(watch, event),
             Some(leader) = self.leaders.next() => self.snapshot.leader = leader,
         }
     }
