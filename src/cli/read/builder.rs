@@ -6,7 +6,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::time::Instant;
 
-use futures::future::join_all;
+use futures::future::{join_all, ready};
 use futures::stream::{self, StreamExt, TryStreamExt};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Event, Pod};
@@ -119,22 +119,29 @@ async fn fill(
                 _ => filter,
             };
             let objects = source.list(watch.resource(), &filter);
-            // After its last object, each list yields one more item: its end or its error.
-            let objects = stream::unfold(Some(objects), move |objects| async move {
-                let mut objects = objects?;
-                let next = objects.next().await;
-                let goes_on = matches!(next, Some(Ok(_)));
-                Some(((watch, next), goes_on.then_some(objects)))
-            });
-            objects.boxed_local()
+            objects.map(move |object| (watch, object))
         });
         let mut objects = stream::select_all(objects);
+        let mut absent = Vec::new();
         while let Some((watch, object)) = objects.next().await {
             match object {
-                Some(Ok(json)) => take(snapshot, watch, &json),
-                Some(Err(refusal)) => refused(snapshot, watch, refusal, wanted.depth)?,
-                None => snapshot.view.apply(Seen::InitDone(watch)),
+                Ok(json) => take(snapshot, watch, &json),
+                // Decisions require nodes. Any other refused list becomes a gap.
+                Err(refusal) if watch == Watch::Nodes && wanted.depth == Depth::Decisions => {
+                    return Err(refusal.into());
+                }
+                Err(refusal) => {
+                    absent.extend((refusal.absent && watch.is_optional()).then_some(watch));
+                    record_gap::<()>(&mut snapshot.gaps, Err(refusal));
+                }
             }
+        }
+        for (watch, _) in &due {
+            snapshot.view.apply(if absent.contains(watch) {
+                Seen::NotInstalled(*watch)
+            } else {
+                Seen::InitDone(*watch)
+            });
         }
     }
 }
@@ -196,25 +203,6 @@ fn take(snapshot: &mut Snapshot, watch: Watch, json: &str) {
     snapshot.view.apply(Seen::Apply(object));
 }
 
-/// Handles a refused list: nodes are required to decide, any other kind becomes a gap.
-fn refused(
-    snapshot: &mut Snapshot,
-    watch: Watch,
-    refusal: Gap,
-    depth: Depth,
-) -> Result<(), CliError> {
-    if watch == Watch::Nodes && depth == Depth::Decisions {
-        return Err(refusal.into());
-    }
-    if refusal.absent && watch.is_optional() {
-        snapshot.view.apply(Seen::NotInstalled(watch));
-    } else {
-        snapshot.view.apply(Seen::InitDone(watch));
-    }
-    record_gap::<()>(&mut snapshot.gaps, Err(refusal));
-    Ok(())
-}
-
 async fn manifests(source: &ObjectSource, wanted: &Wanted, snapshot: &mut Snapshot) {
     let manifests = &mut snapshot.manifests;
     if let ObjectSource::Memory(lists) = source {
@@ -230,14 +218,12 @@ async fn manifests(source: &ObjectSource, wanted: &Wanted, snapshot: &mut Snapsh
         {
             continue;
         }
-        let mut objects = source.list(*kind, &Filter::default());
-        let listed = loop {
-            match objects.try_next().await {
-                Ok(Some(json)) => manifests.take(*kind, &json),
-                end => break end.map(drop),
-            }
-        };
-        record_gap(&mut snapshot.gaps, listed);
+        let objects = source.list(*kind, &Filter::default());
+        let listed = objects.try_for_each(|json| {
+            manifests.take(*kind, &json);
+            ready(Ok(()))
+        });
+        record_gap(&mut snapshot.gaps, listed.await);
     }
 }
 

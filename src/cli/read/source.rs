@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use axum::http::Request;
 use axum::http::header::CONTENT_TYPE;
+use futures::future::ready;
 use futures::stream::{self, StreamExt, TryStreamExt};
 use jiff::Timestamp;
 use kube::Error;
@@ -93,12 +94,9 @@ impl ObjectSource {
         kind: ResourceKind,
         filter: &Filter,
     ) -> Result<Vec<T>, Gap> {
-        let mut all = Vec::new();
-        let mut objects = self.list(kind, filter);
-        while let Some(object) = objects.try_next().await? {
-            all.extend(serde_json::from_str(&object).ok());
-        }
-        Ok(all)
+        let objects = self.list(kind, filter);
+        let decoded = objects.try_filter_map(|it| ready(Ok(serde_json::from_str::<T>(&it).ok())));
+        decoded.try_collect().await
     }
 
     /// Why the API server refuses a rule, if it does, by a write that it does not store. An error says why it was not asked, or
