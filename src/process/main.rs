@@ -51,7 +51,7 @@ pub fn main<P: Parser, R: Future<Output = anyhow::Result<ExitCode>>>(
     })
 }
 
-/// The command with help text for terminals: rustdoc's backticks around names are removed.
+/// The command with help text for terminals: without rustdoc's backticks around names. Its subcommands' help ends as its own.
 fn plain(command: Command) -> Command {
     let text = |styled: &StyledStr| StyledStr::from(styled.to_string().replace('`', ""));
     let text = |styled: Option<&StyledStr>| Resettable::<StyledStr>::from(styled.map(text));
@@ -62,13 +62,7 @@ fn plain(command: Command) -> Command {
         argument.help(help).long_help(long_help)
     });
     let after = command.get_after_help().cloned();
-    command.mut_subcommands(|command| {
-        let command = plain(command);
-        match &after {
-            Some(after) if command.get_after_help().is_none() => command.after_help(after.clone()),
-            _ => command,
-        }
-    })
+    command.mut_subcommands(|it| plain(it).after_help(Resettable::<StyledStr>::from(after.clone())))
 }
 
 #[cfg(test)]
