@@ -36,11 +36,9 @@ pub(crate) struct AboutDump {
 pub(crate) fn dump_in(folder: &Path) -> Result<Lists, CliError> {
     let file = folder.join(ABOUT);
     let unusable = |why: String| CliError::file(&file, why);
-    let text = std::fs::read_to_string(&file).map_err(|error| {
-        unusable(format!(
-            "{error} (`kubectl nodegate dump DIR` writes a dump)"
-        ))
-    })?;
+    let hint = "(`kubectl nodegate dump DIR` writes a dump)";
+    let text = std::fs::read_to_string(&file);
+    let text = text.map_err(|error| unusable(format!("{error} {hint}")))?;
     let about: AboutDump = serde_json::from_str(&text)
         .map_err(|error| unusable(format!("this is no dump: {error}")))?;
     if about.form != FORM {
@@ -59,18 +57,13 @@ pub(crate) fn dump_in(folder: &Path) -> Result<Lists, CliError> {
             continue;
         }
         let file = folder.join(kind.file());
-        let failed = |why: String| Gap::failed(kind, format!("{}: {why}", file.display()));
-        let read = match std::fs::read_to_string(&file) {
-            Ok(text) => {
-                let read = serde_json::from_str(&text).map(objects);
-                read.map_err(|error| failed(error.to_string()))
-            }
-            Err(error) if error.kind() == ErrorKind::NotFound => Err(Gap::absent(kind)),
-            Err(error) => Err(failed(error.to_string())),
-        };
-        match read {
+        let text = std::fs::read_to_string(&file);
+        match text.and_then(|text| Ok(objects(serde_json::from_str(&text)?))) {
             Ok(objects) => drop(lists.objects.insert(kind, objects)),
-            Err(missing) => lists.missing.push(missing),
+            Err(error) => lists.missing.push(match error.kind() {
+                ErrorKind::NotFound => Gap::absent(kind),
+                _ => Gap::failed(kind, format!("{}: {error}", file.display())),
+            }),
         }
     }
     Ok(lists)
@@ -80,11 +73,8 @@ pub(crate) fn dump_in(folder: &Path) -> Result<Lists, CliError> {
 pub(crate) fn manifests(paths: &[PathBuf]) -> Result<Lists, CliError> {
     let mut lists = Lists::of(Timestamp::now(), BTreeMap::new());
     lists.are_files = true;
-    let mut all = Vec::new();
-    for path in paths {
-        all.extend(files(path)?);
-    }
-    for file in all {
+    let all: Result<Vec<_>, _> = paths.iter().map(|path| files(path)).collect();
+    for file in all?.into_iter().flatten() {
         let text = std::fs::read_to_string(&file).map_err(|error| CliError::file(&file, error))?;
         for (line, document) in documents(&text) {
             let place = format!("{}:{line}", file.display());
