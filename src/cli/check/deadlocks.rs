@@ -55,7 +55,7 @@ fn kept_away<'a>(
     own: &CompiledSpec,
     by: &CompiledSpec,
 ) -> Option<&'a Agent> {
-    snapshot.waited_for(own).into_iter().find(|agent| {
+    snapshot.waited_for(own).find(|agent| {
         let daemon_set = &agent.daemon_set;
         tolerates(daemon_set, &own.taint)
             && !tolerates(daemon_set, &by.taint)

@@ -2,7 +2,6 @@
 //! finding has an id, a fix and a section in the documentation.
 
 mod deadlocks;
-mod input;
 mod installation;
 mod of_daemon_sets;
 mod of_nodes;
@@ -16,7 +15,6 @@ use super::page::{Block, Branch, Line, Look, Page, Render, notes};
 use crate::cli::snapshot::Snapshot;
 pub(super) use crate::finding::{Check, Finding, Severity};
 use crate::text::counted;
-pub(crate) use input::waits_for;
 pub(super) use installation::installation;
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

@@ -11,12 +11,12 @@ use std::sync::Arc;
 use jiff::Timestamp;
 
 use crate::cluster::{Gap, ResourceKind};
-use crate::condition::{CriticalComponentClass, Watch};
+use crate::condition::{CriticalComponentClass, Watch, can_share_a_node};
 use crate::engine::{Broken, Forecast, says_all_suspended};
 use crate::finding::{Backing, Finding, summed_up};
 use crate::guard::Limits;
-use crate::object::ObjectKey;
-use crate::rule::Rule;
+use crate::object::{Node, ObjectKey};
+use crate::rule::{CompiledSpec, Rule};
 use crate::selector::Filter;
 pub(super) use leader::{Leader, LeaderHealth};
 pub(crate) use manifests::{Agent, Manifests, PoolManifest, arguments, image};
@@ -144,6 +144,42 @@ impl Snapshot {
         self.gaps.iter().find(|gap| gap.kind == kind)
     }
 
+    /// Whether all objects of this kind were read: otherwise nothing may be said to be missing.
+    pub(super) fn has_read(&self, kind: ResourceKind) -> bool {
+        self.gap(kind).is_none()
+    }
+
+    pub(super) fn selected(&self, spec: &CompiledSpec) -> impl Iterator<Item = &Node> {
+        let nodes = self.view.nodes();
+        nodes.filter(|node| spec.selector.matches(&node.labels))
+    }
+
+    /// The valid rules that are not being deleted, by precedence.
+    pub(super) fn usable(&self) -> impl Iterator<Item = (&Rule, &CompiledSpec)> {
+        let rules = self.view.rules().rules().iter();
+        let rules = rules.filter(|rule| !rule.deleting);
+        rules.filter_map(|rule| Some((&**rule, rule.spec.as_ref().ok()?)))
+    }
+
+    /// The `DaemonSet`s that a rule waits for on some of its nodes, whether or not they tolerate its taint.
+    pub(super) fn waited_for(&self, spec: &CompiledSpec) -> impl Iterator<Item = &Agent> {
+        let agents = self.manifests.daemon_sets.iter();
+        let agents = agents.filter(move |agent| self.waits_for(spec, agent));
+        agents.filter(|agent| can_share_a_node(&agent.daemon_set, &spec.selector))
+    }
+
+    /// Whether a rule waits for a `DaemonSet`, by its name or by a class.
+    pub(super) fn waits_for(&self, spec: &CompiledSpec, agent: &Agent) -> bool {
+        let daemon_set = &agent.daemon_set;
+        let mut classes = self.classes().iter().enumerate();
+        spec.daemon_sets().any(|key| *key == daemon_set.key)
+            || classes.any(|(index, class)| {
+                spec.waits_for_class(index)
+                    && class.selector.matches(&agent.labels)
+                    && class.has(daemon_set)
+            })
+    }
+
     /// Which lists were refused, and which command tells the rights for them; `None` without gaps.
     pub(crate) fn unread(&self) -> Option<String> {
         let lists: Vec<String> = self.gaps.iter().map(Gap::refusal).collect();
@@ -155,7 +191,7 @@ impl Snapshot {
     /// What the author of a rule should know of what it waits for; `None` if that could not be read.
     pub(crate) fn remarks(&self, rule: &Rule) -> Option<Backing> {
         let needs = [ResourceKind::DaemonSets, ResourceKind::CsiNodes];
-        let is_known = needs.iter().all(|kind| self.gap(*kind).is_none());
+        let is_known = needs.into_iter().all(|kind| self.has_read(kind));
         is_known.then(|| self.view.remarks(rule))
     }
 

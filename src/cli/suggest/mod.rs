@@ -9,7 +9,6 @@ use std::collections::BTreeSet;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::check::waits_for;
 use super::page::{Page, Render};
 use crate::api::TaintEffect;
 use crate::api::names::{GROUP, KIND, TAINT_PREFIX, VERSION};
@@ -65,7 +64,7 @@ pub(super) fn suggest(snapshot: &Snapshot) -> Suggestions {
                 rule.spec.as_ref().is_ok_and(|spec| {
                     let kinds: Vec<&str> = spec.conditions.iter().map(|it| &*it.kind).collect();
                     let has_all = conditions.iter().all(|kind| kinds.contains(&&**kind));
-                    has_all || waits_for(spec, agent, snapshot)
+                    has_all || snapshot.waits_for(spec, agent)
                 })
             });
             if let Some(rule) = waits {
