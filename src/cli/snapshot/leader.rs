@@ -56,17 +56,14 @@ impl Leader {
     /// Why it decides nothing; `None` if it leads.
     pub(crate) fn idle(&self, now: Timestamp) -> Option<String> {
         let since = self.renewed.map(|at| format!(" since {at:.0}"));
-        match self.health(now) {
-            LeaderHealth::Alive => None,
-            LeaderHealth::Nobody => {
-                Some("no controller leads, so no taint is added or removed".into())
-            }
-            LeaderHealth::Silent => Some(format!(
-                "the controller {} has not renewed its lease{}, so it may add and remove no taints",
-                self.pod(),
-                since.unwrap_or_default()
-            )),
-        }
+        let (pod, since) = (self.pod(), since.unwrap_or_default());
+        Some(match self.health(now) {
+            LeaderHealth::Alive => return None,
+            LeaderHealth::Nobody => "no controller leads, so no taint is added or removed".into(),
+            LeaderHealth::Silent => format!(
+                "the controller {pod} has not renewed its lease{since}, so it may add and remove no taints"
+            ),
+        })
     }
 
     /// The name of the holder's pod: the identity adds a suffix that distinguishes processes of one pod.
