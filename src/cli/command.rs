@@ -212,8 +212,7 @@ pub(super) const EXPLAINED: [(ResourceKind, &str); 4] = [
 /// The kind that can be explained and has this name.
 pub(super) fn explained_kind(name: &str) -> Option<ResourceKind> {
     let mut kinds = EXPLAINED.into_iter();
-    let found = kinds.find(|(_, names)| names.split(' ').any(|it| it == name));
-    found.map(|(kind, _)| kind)
+    kinds.find_map(|(kind, names)| names.split(' ').any(|it| it == name).then_some(kind))
 }
 
 /// Parses `KIND/NAME`, the kind and the name as two words, or the name of a node.

@@ -61,9 +61,8 @@ fn labels_apart(snapshot: &Snapshot, agent: &Agent) -> Vec<Finding> {
 pub(super) fn late_label(agent: &Agent) -> Option<(&str, &'static str, &'static [&'static str])> {
     let daemon_set = &agent.daemon_set;
     let terms = daemon_set.node_affinity.iter().flatten();
-    let in_terms = terms
-        .flat_map(|term| &term.labels)
-        .filter(|it| needs_label(it));
+    let labels = terms.flat_map(|term| &term.labels);
+    let in_terms = labels.filter(|it| needs_label(it));
     let in_terms = in_terms.map(|requirement| requirement.key.as_str());
     let selected = daemon_set.node_selector.keys().map(String::as_str);
     selected.chain(in_terms).find_map(|key| {

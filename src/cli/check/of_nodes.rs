@@ -117,15 +117,13 @@ fn of_pool(pool: &PoolManifest, rule: &str, spec: &CompiledSpec) -> Option<Findi
 
 /// Whether a rule may match a pool's nodes, judged by the labels that the pool declares.
 fn makes_nodes_for(pool: &PoolManifest, spec: &CompiledSpec) -> bool {
-    let own = [(NODE_POOL_LABEL.to_owned(), pool.name.clone())];
-    let labels = pool.labels.clone().into_iter();
-    let labels = labels
-        .chain(own)
-        .map(|(key, value)| Requirement::of(&key, &value));
+    let own = Requirement::of(NODE_POOL_LABEL, &pool.name);
+    let labels = pool.labels.iter();
+    let labels = labels.map(|(key, value)| Requirement::of(key, value));
     let required = pool.requirements.iter();
     let required = required
         .filter_map(|it| Requirement::parse(&it.key, &it.operator, it.values.as_deref()).ok());
-    let of_pool: Vec<Requirement> = labels.chain(required).collect();
+    let of_pool: Vec<Requirement> = labels.chain([own]).chain(required).collect();
     let wanted = spec.selector.requirements();
     let is_known = |requirement: &Requirement| {
         let key = &requirement.key;

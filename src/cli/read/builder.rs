@@ -37,10 +37,9 @@ pub(crate) async fn snapshot(
     let (at, all, mut gaps) = (source.at(), Filter::default(), Vec::new());
     let rules = source.all::<RuleObject>(ResourceKind::Rules, &all);
     let (rules, leader) = futures::join!(rules, leader(source));
-    let rules = if wanted.depth == Depth::Decisions {
-        rules?
-    } else {
-        record_gap(&mut gaps, rules)
+    let rules = match rules {
+        Err(refusal) if wanted.depth == Depth::Decisions => return Err(refusal.into()),
+        rules => record_gap(&mut gaps, rules),
     };
     let leader = record_gap(&mut gaps, leader);
     let (classes, passing_taints) = match configured {

@@ -67,11 +67,10 @@ impl Manifests {
             ResourceKind::NodePools => self.node_pools.extend(PoolManifest::read(json)),
             ResourceKind::Deployments => self.deployments.extend(serde_json::from_str(json).ok()),
             ResourceKind::CsiDrivers => {
-                let driver = serde_json::from_str::<CSIDriver>(json).ok();
-                let waits =
-                    |it: &CSIDriver| it.spec.prevent_pod_scheduling_if_missing == Some(true);
-                let driver = driver.and_then(|it| Some((it.metadata.name.clone()?, waits(&it))));
-                self.csi_drivers.extend(driver);
+                if let Ok(CSIDriver { metadata, spec }) = serde_json::from_str(json) {
+                    let waits = spec.prevent_pod_scheduling_if_missing == Some(true);
+                    self.csi_drivers.extend(metadata.name.map(|it| (it, waits)));
+                }
             }
             _ => {}
         }
