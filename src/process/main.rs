@@ -31,11 +31,7 @@ pub fn main<P: Parser, R: Future<Output = anyhow::Result<ExitCode>>>(
         Err(error) => {
             // A closed terminal needs no message.
             let _ = error.print();
-            return if error.use_stderr() {
-                ExitCode::from(USAGE)
-            } else {
-                ExitCode::SUCCESS
-            };
+            return ExitCode::from(if error.use_stderr() { USAGE } else { 0 });
         }
     };
     let runtime = runtime.enable_all().build().map_err(anyhow::Error::from);
@@ -43,11 +39,7 @@ pub fn main<P: Parser, R: Future<Output = anyhow::Result<ExitCode>>>(
     ended.unwrap_or_else(|error| {
         let text = with_causes(error.as_ref());
         eprintln!("error: {}", printable_lines(&text));
-        if error.is::<UsageError>() {
-            ExitCode::from(USAGE)
-        } else {
-            ExitCode::FAILURE
-        }
+        ExitCode::from(if error.is::<UsageError>() { USAGE } else { 1 })
     })
 }
 
