@@ -71,7 +71,6 @@ pub(super) struct ExplainArgs {
     #[arg(value_name = "KIND/NAME")]
     pub target: String,
     /// The name, if it does not follow the kind with a slash
-    #[arg(value_name = "NAME")]
     pub name: Option<String>,
     /// The namespace of a pod or `DaemonSet`; by default the context's
     #[arg(short, long, value_name = "NAMESPACE")]
