@@ -4,26 +4,6 @@ use crate::cli::snapshot::{Agent, Snapshot};
 use crate::finding::{Check, Finding};
 use crate::selector::{Operator, Requirement};
 
-/// Components that label nodes after they have joined: the prefix of the labels, who they are, and parts of their images' names.
-const LABELLERS: [(&str, &str, &[&str]); 4] = [
-    (
-        "feature.node.kubernetes.io/",
-        "Node Feature Discovery",
-        &["node-feature-discovery"],
-    ),
-    (
-        "nvidia.com/",
-        "the GPU Operator",
-        &["node-feature-discovery", "gpu-feature-discovery"],
-    ),
-    ("amd.com/", "AMD's GPU Operator", &["node-labeller"]),
-    (
-        "intel.feature.node.kubernetes.io/",
-        "Intel's device plugins",
-        &[],
-    ),
-];
-
 pub(super) fn findings(snapshot: &Snapshot) -> Vec<Finding> {
     let labels = snapshot.manifests.daemon_sets.iter();
     let labels = labels.flat_map(|agent| labels_apart(snapshot, agent));
@@ -66,9 +46,23 @@ pub(super) fn late_label(agent: &Agent) -> Option<(&str, &'static str, &'static 
     let in_terms = in_terms.map(|requirement| requirement.key.as_str());
     let selected = daemon_set.node_selector.keys().map(String::as_str);
     selected.chain(in_terms).find_map(|key| {
-        let mut labellers = LABELLERS.iter();
-        let (_, who, images) = labellers.find(|(prefix, ..)| key.starts_with(prefix))?;
-        Some((key, *who, *images))
+        let (who, images) = labeller(key)?;
+        Some((key, who, images))
+    })
+}
+
+/// The component that gives nodes such a label after they have joined, and parts of its images' names.
+fn labeller(label: &str) -> Option<(&'static str, &'static [&'static str])> {
+    let (prefix, _) = label.split_once('/')?;
+    Some(match prefix {
+        "feature.node.kubernetes.io" => ("Node Feature Discovery", &["node-feature-discovery"]),
+        "nvidia.com" => (
+            "the GPU Operator",
+            &["node-feature-discovery", "gpu-feature-discovery"],
+        ),
+        "amd.com" => ("AMD's GPU Operator", &["node-labeller"]),
+        "intel.feature.node.kubernetes.io" => ("Intel's device plugins", &[]),
+        _ => return None,
     })
 }
 
