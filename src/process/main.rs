@@ -25,8 +25,7 @@ pub fn main<P: Parser, R: Future<Output = anyhow::Result<ExitCode>>>(
     run: impl FnOnce(P) -> R,
 ) -> ExitCode {
     let matches = plain(P::command()).try_get_matches_from(words);
-    let parsed = matches.and_then(|matches| P::from_arg_matches(&matches));
-    let parsed = match parsed {
+    let parsed = match matches.and_then(|matches| P::from_arg_matches(&matches)) {
         Ok(parsed) => parsed,
         Err(error) => {
             // A closed terminal needs no message.

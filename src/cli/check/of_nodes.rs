@@ -57,10 +57,7 @@ fn stray_taint(stray: &StrayTaint) -> Finding {
 }
 
 fn stray_of_pool(snapshot: &Snapshot, pool: &PoolManifest) -> Vec<Finding> {
-    let selects = |rule: &Rule| {
-        let spec = rule.spec.as_ref();
-        spec.is_ok_and(|spec| makes_nodes_for(pool, spec))
-    };
+    let selects = |rule: &Rule| rule.spec.as_ref().is_ok_and(|it| makes_nodes_for(pool, it));
     let found = pool.startup_taints.iter().filter_map(|taint| {
         let (key, effect) = (&taint.key, &taint.effect);
         let rules = snapshot.view.rules();

@@ -137,8 +137,6 @@ fn beat_of(container: &Container, kind: &str) -> Option<Duration> {
     };
     let is_of_it = said("--condition-type", "CONDITION_TYPE") == Some(kind);
     let period = said("--heartbeat-period", "HEARTBEAT_PERIOD");
-    is_of_it.then(|| {
-        let period = period.and_then(|text| text.parse().ok());
-        period.unwrap_or(REPORTERS_BEAT)
-    })
+    let period = period.and_then(|text| text.parse().ok());
+    is_of_it.then(|| period.unwrap_or(REPORTERS_BEAT))
 }
