@@ -130,6 +130,33 @@ looks! {
     Bad bad AnsiColor::Red.on_default();
 }
 
+/// Declares the states of something, each with its look and the words for it.
+macro_rules! states {
+    (
+        $(#[$attr:meta])*
+        $vis:vis enum $name:ident {
+            $( $(#[$state_attr:meta])* $state:ident = $look:ident $words:literal, )+
+        }
+    ) => {
+        $(#[$attr])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
+        #[serde(rename_all = "camelCase")]
+        $vis enum $name {
+            $( $(#[$state_attr])* $state, )+
+        }
+
+        impl $name {
+            pub(super) const fn words(self) -> ($crate::cli::page::Look, &'static str) {
+                match self {
+                    $( Self::$state => ($crate::cli::page::Look::$look, $words), )+
+                }
+            }
+        }
+    };
+}
+
+pub(super) use states;
+
 /// Text in pieces, each escaped by [`printable`].
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Line(Vec<(Look, String)>);

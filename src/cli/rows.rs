@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 use super::explain::ConditionOnNode;
-use super::page::{Line, Look, Page};
+use super::page::{Line, Page, states};
 use super::snapshot::Snapshot;
 use crate::api::{EnforcementMode, TaintPolicy};
 use crate::cluster::{Gap, ResourceKind};
@@ -56,30 +56,30 @@ pub struct RuleOnNode {
     pub conditions: Vec<ConditionOnNode>,
 }
 
-/// The effect of a rule on a node.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub enum State {
-    /// The node has the taint and keeps it.
-    Held,
-    /// The node has the taint of a dry run, and no other rule governs it: no rule removes it.
-    Abandoned,
-    /// The node lacks the taint and is about to get it.
-    Gating,
-    /// The node has the taint and is about to lose it.
-    Releasing,
-    /// Conditions are unmet, but the node is not gated yet.
-    Waiting,
-    /// The node does not have the taint, and is not to get it.
-    NotHeld,
-    /// A dry run that would hold the node.
-    WouldHold,
-    /// A dry run that would not hold the node.
-    WouldNotHold,
-    /// A rule with precedence governs the same taint.
-    Conflicted,
-    /// The rule is suspended: the node stays as it is.
-    Suspended,
+states! {
+    /// The effect of a rule on a node.
+    pub enum State {
+        /// The node has the taint and keeps it.
+        Held = Bad "held",
+        /// The node has the taint of a dry run, and no other rule governs it: no rule removes it.
+        Abandoned = Bad "held",
+        /// The node lacks the taint and is about to get it.
+        Gating = Bad "about to be gated",
+        /// The node has the taint and is about to lose it.
+        Releasing = Good "about to be released",
+        /// Conditions are unmet, but the node is not gated yet.
+        Waiting = Poor "waiting to be gated",
+        /// The node does not have the taint, and is not to get it.
+        NotHeld = Good "not held",
+        /// A dry run that would hold the node.
+        WouldHold = Poor "would be held",
+        /// A dry run that would not hold the node.
+        WouldNotHold = Good "would not be held",
+        /// A rule with precedence governs the same taint.
+        Conflicted = Poor "conflicted",
+        /// The rule is suspended: the node stays as it is.
+        Suspended = Poor "suspended",
+    }
 }
 
 impl State {
@@ -112,53 +112,29 @@ impl State {
     pub(super) fn is_unmet(self) -> bool {
         self.holds() || matches!(self, Self::Waiting | Self::WouldHold | Self::Suspended)
     }
+}
 
-    pub(super) const fn words(self) -> (Look, &'static str) {
-        match self {
-            Self::Held | Self::Abandoned => (Look::Bad, "held"),
-            Self::Gating => (Look::Bad, "about to be gated"),
-            Self::Releasing => (Look::Good, "about to be released"),
-            Self::Waiting => (Look::Poor, "waiting to be gated"),
-            Self::NotHeld => (Look::Good, "not held"),
-            Self::WouldHold => (Look::Poor, "would be held"),
-            Self::WouldNotHold => (Look::Good, "would not be held"),
-            Self::Conflicted => (Look::Poor, "conflicted"),
-            Self::Suspended => (Look::Poor, "suspended"),
-        }
+states! {
+    /// The state of a node over all rules, the worst first, and what else may be said of it.
+    pub(crate) enum NodeVerdict {
+        Held = Bad "held",
+        /// Its conditions are met, and its last taint is about to be removed.
+        Releasing = Good "about to be released",
+        Waiting = Poor "waiting to be gated",
+        /// No rule holds it, and nothing else keeps pods away.
+        NotHeld = Good "not held",
+        NotSelected = Plain "not selected",
+        /// The controller leaves it alone because an object could not be parsed.
+        LeftAlone = Bad "left alone",
+        /// No rule holds it, and a taint that looks like a rule's is on it: nothing removes it.
+        Stray = Bad "tainted",
+        /// No rule holds it, but something else keeps pods away.
+        Obstructed = Poor "not held",
+        Deleting = Poor "being deleted",
     }
 }
 
-/// The state of a node over all rules, the worst first, and what else may be said of it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub(crate) enum NodeVerdict {
-    Held,
-    /// Its conditions are met, and its last taint is about to be removed.
-    Releasing,
-    Waiting,
-    /// No rule holds it, and nothing else keeps pods away.
-    NotHeld,
-    NotSelected,
-    /// The controller leaves it alone because an object could not be parsed.
-    LeftAlone,
-    /// No rule holds it, and a taint that looks like a rule's is on it: nothing removes it.
-    Stray,
-    /// No rule holds it, but something else keeps pods away.
-    Obstructed,
-    Deleting,
-}
-
 impl NodeVerdict {
-    /// Those that rules and the controller alone give.
-    pub(super) const BY_RULES: [Self; 6] = [
-        Self::Held,
-        Self::Releasing,
-        Self::Waiting,
-        Self::NotHeld,
-        Self::NotSelected,
-        Self::LeftAlone,
-    ];
-
     pub(super) fn of(rows: &[RuleOnNode], is_left_alone: bool) -> Self {
         let of_row = |row: &RuleOnNode| match row.state {
             _ if row.holds() => Self::Held,
@@ -170,27 +146,6 @@ impl NodeVerdict {
             return Self::LeftAlone;
         }
         rows.iter().map(of_row).min().unwrap_or(Self::NotSelected)
-    }
-
-    /// The state as words for people, and what explains it.
-    pub(super) const fn words(self) -> (Look, &'static str, &'static str) {
-        match self {
-            Self::Held => (Look::Bad, "held", ""),
-            Self::Releasing => (Look::Good, "about to be released", ""),
-            Self::Waiting => (Look::Poor, "waiting to be gated", ""),
-            Self::NotHeld => (Look::Good, "not held", ""),
-            Self::NotSelected => (Look::Plain, "not selected", " by any rule"),
-            Self::LeftAlone => (Look::Bad, "left alone", ""),
-            Self::Stray => {
-                let more = " with a rule's taint that no rule removes";
-                (Look::Bad, "tainted", more)
-            }
-            Self::Obstructed => {
-                let more = " by any rule; something else keeps pods away";
-                (Look::Poor, "not held", more)
-            }
-            Self::Deleting => (Look::Poor, "being deleted", ""),
-        }
     }
 }
 

@@ -266,7 +266,13 @@ impl Render for NodeExplanation {
     const KIND: &'static str = "NodeExplanation";
 
     fn blocks(&self, page: &Page) -> Vec<Block> {
-        let (look, word, more) = self.verdict.words();
+        let (look, word) = self.verdict.words();
+        let more = match self.verdict {
+            NodeVerdict::NotSelected => " by any rule",
+            NodeVerdict::Stray => " with a rule's taint that no rule removes",
+            NodeVerdict::Obstructed => " by any rule; something else keeps pods away",
+            _ => "",
+        };
         let head = Line::about(format!("node/{}", self.node));
         let mut head = head.with(look, word).plain(more);
         if self.verdict == NodeVerdict::Held {

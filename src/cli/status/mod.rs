@@ -9,7 +9,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use serde::Serialize;
 
-use super::page::Look;
+use super::page::states;
 use super::rows::{Lacking, NodeVerdict, RuleOnNode, State, first_of_nodes, lacking, rows};
 use super::snapshot::{Leader, LeaderHealth, Snapshot};
 use crate::api::EnforcementMode;
@@ -101,20 +101,20 @@ pub(super) struct PublishedCondition {
     pub message: String,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) enum RuleState {
-    InForce,
-    /// In force, and another rule governs its taint on some of its nodes, or on all.
-    Conflicted,
-    /// Would gate too many nodes in use as it comes into force, and gates none of them.
-    HeldBack,
-    DryRun,
-    Suspended,
-    Invalid,
-    /// The rule's finalizer is missing, so no controller acts on it.
-    NotTakenOn,
-    Deleting,
+states! {
+    pub(super) enum RuleState {
+        InForce = Good "in force",
+        /// In force, and another rule governs its taint on some of its nodes, or on all.
+        Conflicted = Bad "conflicted",
+        /// Would gate too many nodes in use as it comes into force, and gates none of them.
+        HeldBack = Bad "held back",
+        DryRun = Poor "dry run",
+        Suspended = Poor "suspended",
+        Invalid = Bad "invalid",
+        /// The rule's finalizer is missing, so no controller acts on it.
+        NotTakenOn = Poor "not picked up yet",
+        Deleting = Poor "being deleted",
+    }
 }
 
 /// A taint on nodes that looks like a rule's and that no rule removes.
@@ -276,27 +276,17 @@ impl RuleState {
             Ok(_) => Self::InForce,
         }
     }
-
-    pub(super) const fn words(self) -> (Look, &'static str) {
-        match self {
-            Self::InForce => (Look::Good, "in force"),
-            Self::Conflicted => (Look::Bad, "conflicted"),
-            Self::HeldBack => (Look::Bad, "held back"),
-            Self::DryRun => (Look::Poor, "dry run"),
-            Self::Suspended => (Look::Poor, "suspended"),
-            Self::Invalid => (Look::Bad, "invalid"),
-            Self::NotTakenOn => (Look::Poor, "not picked up yet"),
-            Self::Deleting => (Look::Poor, "being deleted"),
-        }
-    }
 }
 
 impl NodeCounts {
     /// Counts nodes; `all` are the rows of all nodes.
     fn of(snapshot: &Snapshot, all: &[RuleOnNode]) -> Self {
+        use NodeVerdict::{Held, LeftAlone, NotHeld, NotSelected, Releasing, Waiting};
         let rows = all.chunk_by(|a, b| a.node == b.node);
         let rows: BTreeMap<&str, &[RuleOnNode]> = rows.map(|it| (&*it[0].node, it)).collect();
-        let mut by_verdict = BTreeMap::from(NodeVerdict::BY_RULES.map(|it| (it, 0)));
+        // Those that rules and the controller alone give are always there.
+        let always = [Held, Releasing, Waiting, NotHeld, NotSelected, LeftAlone];
+        let mut by_verdict = BTreeMap::from(always.map(|it| (it, 0)));
         for node in snapshot.view.nodes() {
             let rows = rows.get(&*node.name).copied().unwrap_or_default();
             let is_left_alone = snapshot.view.left_alone(&node.name).is_some();

@@ -102,7 +102,7 @@ fn nodes(nodes: &NodeCounts) -> Line {
     let line = Line::new().faint("nodes       ");
     let mut line = line.plain(nodes.total.to_string());
     for (verdict, count) in nodes.by_verdict.iter().filter(|(_, count)| **count > 0) {
-        let (look, word, _) = verdict.words();
+        let (look, word) = verdict.words();
         line = line.plain(", ").with(look, format!("{count} {word}"));
     }
     line
