@@ -34,15 +34,18 @@ pub(crate) struct Check {
     pub severity: Severity,
     /// The heading in the documentation.
     pub title: &'static str,
+    /// The type and reason of the condition that says so in a rule's status; empty if none does, or if the reason varies.
+    published: &'static [(&'static str, &'static str)],
 }
 
 macro_rules! checks {
-    ($($name:ident: $severity:ident $id:literal $title:literal;)+) => {
+    ($($name:ident: $severity:ident $id:literal $title:literal $(=> $kind:literal $reason:literal)?;)+) => {
         impl Check {
             $(pub(crate) const $name: Self = Self {
                 id: $id,
                 severity: Severity::$severity,
                 title: $title,
+                published: &[$(($kind, $reason))?],
             };)+
 
             #[cfg(test)]
@@ -53,22 +56,22 @@ macro_rules! checks {
 
 checks! {
     LABEL_ON_ONE_PLACE: Error "NG001" "Label in one place only";
-    SHUT_OUT: Error "NG002" "Missing toleration";
-    EMPTY_CLASS: Warning "NG003" "A class with no DaemonSet";
-    OUTSIDE_NAMESPACES: Warning "NG004" "Label outside the class's namespaces";
+    SHUT_OUT: Error "NG002" "Missing toleration" => "DaemonSetsShutOut" "TaintNotTolerated";
+    EMPTY_CLASS: Warning "NG003" "A class with no DaemonSet" => "NothingToWaitFor" "NoDaemonSetInClass";
+    OUTSIDE_NAMESPACES: Warning "NG004" "Label outside the class's namespaces" => "DaemonSetsOutsideNamespaces" "NamespaceNotCovered";
     DEADLOCK: Error "NG005" "Deadlock";
     LATE_LABEL: Warning "NG006" "Label that comes after the node joins";
     EVICTS: Warning "NG007" "NoExecute";
     SHORT_HEARTBEAT: Warning "NG008" "Heartbeat timeout below the heartbeat period";
     NODE_POOL: Warning "NG009" "NodePool without the startup taint";
     AUTOSCALER: Warning "NG010" "Cluster Autoscaler without the startup taint";
-    NO_SUCH_DAEMON_SET: Error "NG011" "No such DaemonSet";
+    NO_SUCH_DAEMON_SET: Error "NG011" "No such DaemonSet" => "ConditionsNotMade" "NoSuchDaemonSet";
     CONFLICT: Error "NG012" "Rules that conflict";
     REJECTED: Error "NG013" "A rule that cannot be used";
     NOBODY: Error "NG014" "A condition that nothing makes";
     UNREADABLE: Error "NG015" "An object that cannot be read";
     STRAY_TAINT: Error "NG017" "A taint that no rule removes";
-    ON_NO_NODE: Warning "NG018" "A DaemonSet on none of the nodes";
+    ON_NO_NODE: Warning "NG018" "A DaemonSet on none of the nodes" => "NothingToWaitFor" "DaemonSetOnNoNode";
     SCHEDULER_WAITS: Warning "NG019" "A driver that the scheduler waits for";
     FAILING: Error "NG016" "A node to which a rule cannot be applied";
     UNPROBED: Warning "NG020" "A DaemonSet without a readiness probe";
@@ -116,7 +119,7 @@ impl Finding {
             message: message.into(),
             fix: fix.into(),
             page: documentation::page(&format!("kubectl/check.md#{}", check.id.to_lowercase())),
-            condition: None,
+            condition: check.published.first().copied(),
         }
     }
 
@@ -134,14 +137,6 @@ impl Finding {
 
     pub(crate) fn is_published_as(&self, kind: &str) -> bool {
         self.condition.is_some_and(|(of, _)| of == kind)
-    }
-
-    /// The same as a condition of this type and reason in the rule's status.
-    fn published(self, kind: &'static str, reason: &'static str) -> Self {
-        Self {
-            condition: Some((kind, reason)),
-            ..self
-        }
     }
 }
 

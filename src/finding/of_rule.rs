@@ -12,9 +12,6 @@ use crate::text::counted;
 /// Kubelet heartbeats come every 5 minutes and may be a minute late.
 const SHORTEST_HEARTBEAT: Duration = Duration::from_secs(6 * 60);
 
-/// The condition type of a rule's status that says that it waits for nothing.
-const NOTHING_TO_WAIT_FOR: &str = "NothingToWaitFor";
-
 /// The reason for conditions that nothing makes.
 const COUNTED_AS_ABSENT: &str = "CountedAsAbsent";
 
@@ -62,18 +59,17 @@ pub(super) fn of_condition<Nodes, Drivers>(
         }
         _ => return None,
     };
-    Some(not_made(Check::NOBODY, rule, message, reason))
-}
-
-fn not_made(check: Check, rule: &str, message: String, reason: &'static str) -> Finding {
-    Finding::of_rule(check, rule, message, "").published("ConditionsNotMade", reason)
+    Some(Finding {
+        condition: Some(("ConditionsNotMade", reason)),
+        ..Finding::of_rule(Check::NOBODY, rule, message, "")
+    })
 }
 
 pub(crate) fn no_daemon_set(rule: &str, key: &ObjectKey) -> Finding {
     let message = format!(
         "there is no DaemonSet {key} today: until there is one, no node meets the condition; check namespace and name"
     );
-    not_made(Check::NO_SUCH_DAEMON_SET, rule, message, "NoSuchDaemonSet")
+    Finding::of_rule(Check::NO_SUCH_DAEMON_SET, rule, message, "")
 }
 
 pub(super) fn empty_class(rule: &str, class: &str) -> Finding {
@@ -82,8 +78,7 @@ pub(super) fn empty_class(rule: &str, class: &str) -> Finding {
          labelled pod runs"
     );
     let fix = "label the DaemonSets and their pod templates, or name them by daemonset.nodegate.dev/<namespace>.<name>";
-    let found = Finding::of_rule(Check::EMPTY_CLASS, rule, message, fix);
-    found.published(NOTHING_TO_WAIT_FOR, "NoDaemonSetInClass")
+    Finding::of_rule(Check::EMPTY_CLASS, rule, message, fix)
 }
 
 /// A `DaemonSet` that the rule names, and that a taint that stays keeps off some of the selected nodes; the first such taint.
@@ -97,7 +92,7 @@ pub(super) fn kept_off(key: &ObjectKey, taint: &Taint, kept_off: usize, of: usiz
         "add to its pod template: tolerations: [{{key: {taint}, operator: Exists}}]; or leave such nodes out of the rule's \
          nodeSelector"
     );
-    cannot_start(key, message, &fix)
+    Finding::of_daemon_set(Check::SHUT_OUT, key, message, &fix)
 }
 
 pub(super) fn on_no_node(rule: &str, daemon_set: &ObjectKey, selected: usize) -> Finding {
@@ -106,8 +101,7 @@ pub(super) fn on_no_node(rule: &str, daemon_set: &ObjectKey, selected: usize) ->
         counted(selected, "node")
     );
     let fix = "check its node selector, its affinity and its tolerations";
-    let found = Finding::of_rule(Check::ON_NO_NODE, rule, message, fix);
-    found.published(NOTHING_TO_WAIT_FOR, "DaemonSetOnNoNode")
+    Finding::of_rule(Check::ON_NO_NODE, rule, message, fix)
 }
 
 pub(super) fn shut_out(spec: &CompiledSpec, daemon_set: &ObjectKey, is_named: bool) -> Finding {
@@ -122,12 +116,7 @@ pub(super) fn shut_out(spec: &CompiledSpec, daemon_set: &ObjectKey, is_named: bo
          {waits}"
     );
     let fix = format!("add to its pod template: tolerations: [{{key: {key}, operator: Exists}}]");
-    cannot_start(daemon_set, message, &fix)
-}
-
-fn cannot_start(daemon_set: &ObjectKey, message: String, fix: &str) -> Finding {
-    let found = Finding::of_daemon_set(Check::SHUT_OUT, daemon_set, message, fix);
-    found.published("DaemonSetsShutOut", "TaintNotTolerated")
+    Finding::of_daemon_set(Check::SHUT_OUT, daemon_set, message, &fix)
 }
 
 /// A `DaemonSet` that the rule names, and that is Ready as soon as its containers run. Nothing is wrong where the rule also waits
@@ -147,8 +136,7 @@ pub(super) fn outside_namespaces(daemon_set: &ObjectKey, class: &str) -> Finding
         "DaemonSet {daemon_set} is labelled as critical, but its namespace is none of class '{class}': it is not waited for"
     );
     let fix = "add the namespace to the class in the configuration file, or take the label off";
-    let found = Finding::of_daemon_set(Check::OUTSIDE_NAMESPACES, daemon_set, message, fix);
-    found.published("DaemonSetsOutsideNamespaces", "NamespaceNotCovered")
+    Finding::of_daemon_set(Check::OUTSIDE_NAMESPACES, daemon_set, message, fix)
 }
 
 /// `NoExecute` evicts running pods. Both texts begin as the upstream project's warnings do.

@@ -398,6 +398,7 @@ fn the_page_about_it_has_a_heading_for_each_id() {
         id,
         severity,
         title,
+        ..
     } in Check::ALL
     {
         let word = if *severity == Severity::Error {
