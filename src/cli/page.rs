@@ -18,7 +18,7 @@ const GAP: usize = 3;
 /// How many lines of a list are shown, but with `-o wide`.
 const SHOWN: usize = 10;
 
-pub(super) trait Render: Serialize {
+pub(super) trait Render: Serialize + Sized {
     /// The version of its form as JSON and YAML.
     const API_VERSION: &'static str = "cli.nodegate.dev/v1alpha1";
     const KIND: &'static str;
@@ -29,6 +29,15 @@ pub(super) trait Render: Serialize {
 
     fn text(&self, page: &Page) -> String {
         page.text(&self.blocks(page))
+    }
+
+    /// The answer as JSON and YAML have it.
+    fn typed(&self) -> Typed<'_, Self> {
+        Typed {
+            api_version: Self::API_VERSION,
+            kind: Self::KIND,
+            answer: self,
+        }
     }
 
     /// Whether the command found what it looks for; scripts see this in the exit code.
@@ -50,16 +59,6 @@ pub(super) struct Typed<'a, A> {
     kind: &'static str,
     #[serde(flatten)]
     answer: &'a A,
-}
-
-impl<'a, A: Render> Typed<'a, A> {
-    pub(super) fn of(answer: &'a A) -> Self {
-        Self {
-            api_version: A::API_VERSION,
-            kind: A::KIND,
-            answer,
-        }
-    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

@@ -9,6 +9,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
+use clap::CommandFactory;
 use futures::future::join_all;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Event;
@@ -21,7 +22,7 @@ use super::complete::script;
 use super::dump::dump;
 use super::explain::{explain_daemon_set, explain_node, explain_pod, explain_rule};
 use super::failure::CliError;
-use super::page::{Render, Typed};
+use super::page::Render;
 use super::preview;
 use super::read::{Live, ObjectSource, manifests, names, pod, record_gap, unknown, with_rules};
 use super::report::report;
@@ -33,7 +34,7 @@ use crate::cluster::ResourceKind;
 use crate::object::{ObjectKey, RuleObject};
 use crate::selector::Filter;
 use crate::text::{printable, printable_lines};
-use access::{configured, opened, page, read, source, write};
+use access::{configured, opened, page, print, read, source, write};
 
 const FOUND: u8 = 2;
 /// Of how many held nodes a report has everything.
@@ -65,10 +66,7 @@ pub async fn run(Plugin { command }: Plugin) -> anyhow::Result<ExitCode> {
 
 async fn answer(command: Command) -> anyhow::Result<ExitCode> {
     match command {
-        Command::Completion { shell } => {
-            write(script(shell))?;
-            Ok(ExitCode::SUCCESS)
-        }
+        Command::Completion { shell } => print(script(shell)),
         Command::Complete { for_kubectl, words } => help::complete(&words, for_kubectl).await,
         Command::Explain(args) => explain(args).await,
         Command::Status(args) if args.watch => follow::run(&args.common).await,
@@ -95,11 +93,7 @@ async fn answer(command: Command) -> anyhow::Result<ExitCode> {
             let parts = Box::pin(installation(&source, &read)).await;
             say(&check(parts, &read), &args.common, read.at)
         }
-        Command::Version => {
-            let version = env!("CARGO_PKG_VERSION");
-            write(&format!("kubectl nodegate {version}\n"))?;
-            Ok(ExitCode::SUCCESS)
-        }
+        Command::Version => print(&Plugin::command().render_version()),
         Command::Suggest(common) => {
             let wanted = Wanted::outline(&[ResourceKind::DaemonSets, ResourceKind::CsiDrivers]);
             let (_, read) = opened(&common.access, &wanted).await?;
@@ -131,8 +125,7 @@ async fn reported(file: &Path, access: &AccessArgs) -> anyhow::Result<ExitCode> 
     let report = report(read.at, source.cluster(), &status, &held, &checkup);
     let unwritable = |error| CliError::Input(format!("cannot write {}: {error}", file.display()));
     std::fs::write(file, report).map_err(unwritable)?;
-    write(&format!("wrote {}\n", file.display()))?;
-    Ok(ExitCode::SUCCESS)
+    print(&format!("wrote {}\n", file.display()))
 }
 
 async fn explain(args: ExplainArgs) -> anyhow::Result<ExitCode> {
@@ -238,16 +231,13 @@ async fn wait(timeout: crate::api::Duration, common: &CommonArgs) -> anyhow::Res
 fn say<A: Render>(answer: &A, common: &CommonArgs, at: Timestamp) -> anyhow::Result<ExitCode> {
     let text = match common.output {
         Output::Text | Output::Wide => answer.text(&page(common, at)),
-        Output::Json => printable_lines(&serde_json::to_string_pretty(&Typed::of(answer))?) + "\n",
-        Output::Yaml => printable_lines(&serde_saphyr::to_string(&Typed::of(answer))?),
+        Output::Json => printable_lines(&serde_json::to_string_pretty(&answer.typed())?) + "\n",
+        Output::Yaml => printable_lines(&serde_saphyr::to_string(&answer.typed())?),
     };
     write(&text)?;
     if let Some(unread) = answer.unread() {
         return Err(CliError::Incomplete(unread).into());
     }
-    Ok(if answer.is_no() {
-        ExitCode::from(FOUND)
-    } else {
-        ExitCode::SUCCESS
-    })
+    let code = if answer.is_no() { FOUND } else { 0 };
+    Ok(code.into())
 }

@@ -2,6 +2,7 @@
 
 use std::io::{self, ErrorKind, IsTerminal, Write};
 use std::path::{Path, PathBuf};
+use std::process::ExitCode;
 
 use clap::ColorChoice;
 use jiff::Timestamp;
@@ -82,4 +83,10 @@ pub(super) fn write(text: &str) -> io::Result<bool> {
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(false),
         written => written.map(|()| true),
     }
+}
+
+/// Writes what is the whole answer.
+pub(super) fn print(text: &str) -> anyhow::Result<ExitCode> {
+    write(text)?;
+    Ok(ExitCode::SUCCESS)
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use clap::CommandFactory;
 use tokio::time::timeout;
 
-use super::access::{connect, write};
+use super::access::{connect, print};
 use crate::cli::command::Plugin;
 use crate::cli::complete::{Completion, next, value_of};
 use crate::cli::read::names;
@@ -30,8 +30,7 @@ pub(super) async fn complete(words: &[String], for_kubectl: bool) -> anyhow::Res
         };
         lines.extend([":", &how.to_string(), "\n"]);
     }
-    write(&lines)?;
-    Ok(ExitCode::SUCCESS)
+    print(&lines)
 }
 
 async fn candidates(words: &[String]) -> Vec<String> {

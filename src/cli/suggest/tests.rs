@@ -1,7 +1,7 @@
 //! The suggestions for each kind of `DaemonSet`, and that they can be applied unchanged.
 
 use super::*;
-use crate::cli::page::{Page, Render, Typed};
+use crate::cli::page::{Page, Render};
 use crate::cli::read::{Lists, ObjectSource, snapshot};
 use crate::cli::snapshot::Wanted;
 use crate::cluster::ResourceKind;
@@ -121,7 +121,7 @@ fn where_nothing_is_suggested_one_object_is_written_that_is_not_stored() {
     assert!(text.starts_with(head), "{text}");
     let object: Value = serde_saphyr::from_str(&text).unwrap();
     assert_eq!(object["kind"], "SelfSubjectReview");
-    let list = serde_json::to_value(Typed::of(&answer)).unwrap();
+    let list = serde_json::to_value(answer.typed()).unwrap();
     assert_eq!(list["items"], json!([]));
 }
 
