@@ -56,7 +56,7 @@ pub(super) fn announce(
     is_news: impl Fn(&Rule) -> bool,
     out: &mut Outbox,
 ) {
-    told.retain(|rule| plan.outcomes.iter().any(|it| *it.rule.uid == *rule));
+    told.retain(|rule| plan.outcome_of(rule).is_some());
     for outcome in &plan.outcomes {
         let Outcome { rule, spec, .. } = outcome;
         let taint = &spec.taint;

@@ -176,8 +176,7 @@ impl Forecast {
         };
         let found = self.cache.nodes.names().filter_map(|name| {
             let plan = plan::plan(self.cluster(), self.node(name)?, history, self.now.wall);
-            let mut outcomes = plan.outcomes.iter();
-            outcomes.find(|it| it.rule.uid == rule.uid).map(Found::of)
+            plan.outcome_of(&rule.uid).map(Found::of)
         });
         let found: Vec<_> = found.collect();
         let would_gate = would_gate(rule, found.len(), found.iter());
@@ -191,8 +190,7 @@ impl Forecast {
         let mut guard = guard_for(rule.live(), None, self.limits)?;
         let nodes = self.cache.nodes.nodes();
         for (node, plan) in nodes.filter_map(|node| Some((node, self.plan(&node.name)?))) {
-            let mut outcomes = plan.outcomes.iter();
-            if let Some(outcome) = outcomes.find(|it| it.rule.uid == rule.uid) {
+            if let Some(outcome) = plan.outcome_of(&rule.uid) {
                 observe(&mut guard, node, outcome);
             }
         }

@@ -45,8 +45,7 @@ impl Startups {
             decision.is_some_and(|it| it.holds() || it.releases())
         };
         let stays = |startup: &Startup| {
-            let mut outcomes = plan.outcomes.iter();
-            let outcome = outcomes.find(|outcome| outcome.rule.uid == startup.rule_uid);
+            let outcome = plan.outcome_of(&startup.rule_uid);
             outcome.is_some_and(|it| is_held(it) && is_first(node, it))
         };
         self.0.retain(stays);

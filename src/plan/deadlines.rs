@@ -140,11 +140,9 @@ impl<'a> Draft<'a> {
         };
         let rule = &rules[index];
         let may_act = |spec: &CompiledSpec| {
-            let mut outcomes = self.plan.outcomes.iter();
-            let is_governed_by_another = outcomes.any(|outcome| {
-                outcome.rule.uid == rule.uid
-                    && matches!(outcome.standing, Standing::Conflicted { .. })
-            });
+            let outcome = self.plan.outcome_of(&rule.uid);
+            let is_governed_by_another =
+                outcome.is_some_and(|it| matches!(it.standing, Standing::Conflicted { .. }));
             spec.ours.repair.is_some()
                 && self.state.selecting.contains(&index)
                 && !is_governed_by_another

@@ -38,6 +38,11 @@ impl<'a> NodePlan<'a> {
         self.taints.iter().flat_map(|taint| &taint.changes)
     }
 
+    /// The outcome of the rule with this UID.
+    pub(crate) fn outcome_of(&self, rule: &str) -> Option<&Outcome<'a>> {
+        self.outcomes.iter().find(|it| *it.rule.uid == *rule)
+    }
+
     /// Whether a rule would gate the node if its disruption guard permitted it.
     pub fn waits_for_a_guard(&self) -> bool {
         let waiting = Some(Decision::Wait(WaitReason::Disruption));

@@ -44,8 +44,7 @@ impl Rules {
             }
         }
         records.retain_mut(|record| {
-            let mut outcomes = plan.outcomes.iter();
-            if outcomes.any(|outcome| outcome.rule.uid == record.rule) {
+            if plan.outcome_of(&record.rule).is_some() {
                 return true;
             }
             let deleted = deleting().find(|rule| rule.uid == record.rule);
