@@ -88,15 +88,8 @@ pub(super) fn preview(
 ) -> Preview {
     let rows = rows(after);
     let (held_before, held_after) = (held(before), held(&rows));
-    let previews = written.iter().zip(answers).map(|(it, answer)| {
-        let mut preview = of_rule(it, after, &rows, &held_before);
-        // It says all that is wrong with the fields, but not where an unknown one belongs.
-        if let Ok(Some(why)) = answer {
-            preview.refusals = misplaced(&it.object["spec"]);
-            preview.refusals.push(why.clone());
-        }
-        preview
-    });
+    let previews = written.iter().zip(answers);
+    let previews = previews.map(|(it, answer)| of_rule(it, answer, after, &rows, &held_before));
     let previews: Vec<RulePreview> = previews.collect();
     let unasked: BTreeSet<_> = answers.iter().filter_map(|it| it.as_ref().err()).collect();
     let mut notes = after.notes();
@@ -141,6 +134,7 @@ fn held(rows: &[RuleOnNode]) -> BTreeSet<Arc<str>> {
 
 fn of_rule(
     written: &Written,
+    answer: &Result<Option<String>, String>,
     after: &Snapshot,
     rows: &[RuleOnNode],
     held_before: &BTreeSet<Arc<str>>,
@@ -196,7 +190,11 @@ fn of_rule(
         let rest = "is immutable: delete the rule and create it again, or create another one";
         refusals.extend(changed.map(|field| format!("spec.{field} {rest}")));
     }
-    preview.refusals = refusals.into_iter().collect();
+    preview.refusals = match answer {
+        // It says all that is wrong with the fields, but not where an unknown one belongs.
+        Ok(Some(why)) => misplaced(new).into_iter().chain([why.clone()]).collect(),
+        _ => refusals.into_iter().collect(),
+    };
     if !preview.is_unchanged
         && let Some(why) = rule.and_then(|rule| view.holds_back(rule))
     {
