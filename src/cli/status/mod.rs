@@ -16,7 +16,7 @@ use crate::api::EnforcementMode;
 use crate::cluster::{Gap, ResourceKind};
 use crate::engine::{CachedRule, REMARKS, says_held_back};
 use crate::finding::Backing;
-use crate::rule::{Rule, WhyStray};
+use crate::rule::WhyStray;
 use crate::text::counted;
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -190,15 +190,10 @@ impl RuleStatus {
         let is_held =
             |it: &&RuleOnNode| it.state.holds() || it.tainted && it.state != State::Releasing;
         let is_conflicted = own().any(|it| it.state == State::Conflicted);
-        let is_held_back = says_held_back(&cached.object.status, rule.generation);
         let remarks = snapshot.remarks(rule);
         Self {
             rule: rule.name.clone(),
-            state: match RuleState::of(rule) {
-                RuleState::InForce if is_held_back => RuleState::HeldBack,
-                RuleState::InForce if is_conflicted => RuleState::Conflicted,
-                state => state,
-            },
+            state: RuleState::of(cached, is_conflicted),
             mode: spec.map(|spec| spec.mode),
             taint: spec.map_or_else(String::new, |spec| spec.taint.to_string()),
             matched: own().count(),
@@ -265,15 +260,17 @@ pub(super) fn stray_taints(snapshot: &Snapshot) -> Vec<StrayTaint> {
 }
 
 impl RuleState {
-    pub(super) fn of(rule: &Rule) -> Self {
+    fn of(cached: &CachedRule, is_conflicted: bool) -> Self {
+        let rule = &*cached.rule;
         match &rule.spec {
             _ if rule.deleting => Self::Deleting,
-            Err(_) => Self::Invalid,
-            Ok(_) if rule.pruned => Self::Invalid,
-            Ok(_) if rule.is_suspended() => Self::Suspended,
-            Ok(_) if !rule.is_taken_on() => Self::NotTakenOn,
+            _ if rule.trouble().is_some() => Self::Invalid,
+            _ if rule.is_suspended() => Self::Suspended,
+            _ if !rule.is_taken_on() => Self::NotTakenOn,
             Ok(spec) if spec.dry_run => Self::DryRun,
-            Ok(_) => Self::InForce,
+            _ if says_held_back(&cached.object.status, rule.generation) => Self::HeldBack,
+            _ if is_conflicted => Self::Conflicted,
+            _ => Self::InForce,
         }
     }
 }
