@@ -11,8 +11,6 @@ use serde::Serialize;
 use crate::object::ObjectKey;
 use crate::text::{documentation, stated};
 pub(crate) use backing::{Around, Backing, left_out_on};
-#[cfg(test)]
-pub(crate) use of_rule::no_daemon_set;
 pub(crate) use of_rule::{evicts, short_heartbeat};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]

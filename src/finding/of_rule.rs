@@ -29,7 +29,11 @@ pub(super) fn of_condition<Nodes, Drivers>(
         Source::Component(Component::DaemonSet(key))
             if needs_it && around.named.get(key) == Some(&None) =>
         {
-            return Some(no_daemon_set(rule, key));
+            let message = format!(
+                "there is no DaemonSet {key} today: until there is one, no node meets the condition; check namespace and name"
+            );
+            let check = Check::NO_SUCH_DAEMON_SET;
+            return Some(Finding::of_rule(check, rule, message, ""));
         }
         Source::Component(Component::Devices(_)) if around.lacks_slices => {
             let message = format!(
@@ -63,13 +67,6 @@ pub(super) fn of_condition<Nodes, Drivers>(
         condition: Some(("ConditionsNotMade", reason)),
         ..Finding::of_rule(Check::NOBODY, rule, message, "")
     })
-}
-
-pub(crate) fn no_daemon_set(rule: &str, key: &ObjectKey) -> Finding {
-    let message = format!(
-        "there is no DaemonSet {key} today: until there is one, no node meets the condition; check namespace and name"
-    );
-    Finding::of_rule(Check::NO_SUCH_DAEMON_SET, rule, message, "")
 }
 
 pub(super) fn empty_class(rule: &str, class: &str) -> Finding {

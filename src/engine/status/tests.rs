@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::*;
-use crate::finding::{Backing, no_daemon_set};
+use crate::finding::{Backing, Check, Finding};
 use crate::plan::NodePlan;
 use crate::rule::Rule;
 use crate::testing::{Builder, NodeBuilder, RuleBuilder, at, node, rule, world};
@@ -213,12 +213,13 @@ fn a_dry_run_says_what_a_node_that_joins_would_wait_for() {
     let met = || member("met").condition("Net", "True");
     let unmet = || member("unmet").condition("Net", "False");
     let none = NodeReadinessRuleStatus::default();
+    let joining = "1 of 2 selected nodes is unmet and not held, and left alone: a node that joins would wait for Net";
+    let there_is_none = "there is no DaemonSet a/b today";
+    let check = Check::NO_SUCH_DAEMON_SET;
     let missing = Backing {
-        findings: vec![no_daemon_set("r", &crate::object::ObjectKey::new("a", "b"))],
+        findings: vec![Finding::of_rule(check, "r", there_is_none, "")],
         notes: Vec::new(),
     };
-    let joining = "1 of 2 selected nodes is unmet and not held, and left alone: a node that joins would wait for Net";
-    let there_is_none = "there is no DaemonSet a/b today: until there is one, no node meets the condition; check namespace and name";
     for (nodes, backing, summary) in [
         (vec![met()], &NOTHING_WRONG, "No changes needed".to_owned()),
         (vec![met(), unmet()], &NOTHING_WRONG, joining.to_owned()),
