@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use terminal_size::{Height, terminal_size};
-use tokio::time::{sleep_until, timeout_at};
+use tokio::time::timeout_at;
 
 use super::access::{configured, page, source, write};
 use crate::cli::command::CommonArgs;
@@ -96,12 +96,5 @@ pub(super) async fn change(live: &mut Live<'_>, by: Instant) {
     // A timeout is fine.
     let _ = timeout_at(by.into(), live.changed()).await;
     let end = Instant::now() + TOGETHER;
-    let mut over = std::pin::pin!(sleep_until(end.into()));
-    loop {
-        tokio::select! {
-            biased;
-            () = &mut over => return,
-            () = live.changed() => {}
-        }
-    }
+    while Instant::now() < end && timeout_at(end.into(), live.changed()).await.is_ok() {}
 }
