@@ -145,7 +145,7 @@ pub(super) struct CheckArgs {
 }
 
 /// Where the answer comes from.
-#[derive(Debug, Clone, Args)]
+#[derive(Debug, Clone, Default, Args)]
 pub(super) struct AccessArgs {
     /// Kubeconfig file; without it $KUBECONFIG or ~/.kube/config is used
     #[arg(long, value_name = "FILE")]

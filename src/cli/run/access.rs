@@ -1,7 +1,7 @@
 //! Opens the source that the flags name, and the page for the answer.
 
 use std::io::{self, ErrorKind, IsTerminal, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::ColorChoice;
@@ -35,7 +35,9 @@ pub(super) async fn source(access: &AccessArgs) -> Result<ObjectSource, CliError
         return Ok(ObjectSource::Memory(dump_in(folder)?));
     }
     let (kubeconfig, context) = (access.kubeconfig.as_deref(), access.context.as_deref());
-    connect(kubeconfig, context, access.user.clone()).await
+    let agent = concat!("kubectl-nodegate/", env!("CARGO_PKG_VERSION"));
+    let cluster = Cluster::connect(kubeconfig, context, agent, access.user.clone()).await?;
+    Ok(ObjectSource::Cluster(cluster))
 }
 
 /// The source that the flags name, and what is read of it.
@@ -46,16 +48,6 @@ pub(super) async fn opened(
     let source = source(access).await?;
     let read = read(&source, access, wanted).await?;
     Ok((source, read))
-}
-
-pub(super) async fn connect(
-    kubeconfig: Option<&Path>,
-    context: Option<&str>,
-    user: Option<String>,
-) -> Result<ObjectSource, CliError> {
-    let agent = concat!("kubectl-nodegate/", env!("CARGO_PKG_VERSION"));
-    let cluster = Cluster::connect(kubeconfig, context, agent, user).await?;
-    Ok(ObjectSource::Cluster(cluster))
 }
 
 pub(super) fn page(common: &CommonArgs, now: Timestamp) -> Page {

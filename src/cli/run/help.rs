@@ -1,14 +1,14 @@
 //! Prints completions.
 
-use std::path::Path;
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::CommandFactory;
 use tokio::time::timeout;
 
-use super::access::{connect, print};
-use crate::cli::command::Plugin;
+use super::access::{print, source};
+use crate::cli::command::{AccessArgs, Plugin};
 use crate::cli::complete::{Completion, next, value_of};
 use crate::cli::read::names;
 
@@ -37,12 +37,14 @@ async fn candidates(words: &[String]) -> Vec<String> {
     let mut all = match next(&Plugin::command(), words) {
         Completion::Words(words) => words,
         Completion::Name { kind, before } => {
-            let kubeconfig = value_of(words, &["--kubeconfig"]);
-            let context = value_of(words, &["--context"]);
+            let access = AccessArgs {
+                kubeconfig: value_of(words, &["--kubeconfig"]).map(PathBuf::from),
+                context: value_of(words, &["--context"]),
+                ..AccessArgs::default()
+            };
             let namespace = value_of(words, &["-n", "--namespace"]);
             let names = async {
-                let kubeconfig = kubeconfig.as_deref().map(Path::new);
-                let source = connect(kubeconfig, context.as_deref(), None).await.ok()?;
+                let source = source(&access).await.ok()?;
                 let own = namespace.unwrap_or_else(|| source.namespace().to_owned());
                 let namespace = kind.is_namespaced().then_some(own.as_str());
                 Some(names(&source, kind, namespace).await)
