@@ -97,16 +97,10 @@ macro_rules! looks {
         }
 
         impl Look {
-            const fn style(self) -> Style {
+            /// Its style on a terminal, and its class in HTML.
+            const fn parts(self) -> (Style, &'static str) {
                 match self {
-                    $(Self::$look => $style),+
-                }
-            }
-
-            /// Its class in HTML.
-            const fn name(self) -> &'static str {
-                match self {
-                    $(Self::$look => stringify!($name)),+
+                    $(Self::$look => ($style, stringify!($name))),+
                 }
             }
         }
@@ -186,7 +180,7 @@ impl Line {
 
     pub(super) fn pieces(&self) -> impl Iterator<Item = (&'static str, &str)> {
         let pieces = self.0.iter();
-        pieces.map(|(look, text)| (look.name(), text.as_str()))
+        pieces.map(|(look, text)| (look.parts().1, text.as_str()))
     }
 
     /// The text for a terminal. Each word is styled by itself, so that a line is broken between words without regard to styles.
@@ -194,7 +188,7 @@ impl Line {
     fn styled(&self) -> String {
         let mut out = String::new();
         for (look, text) in &self.0 {
-            let style = look.style();
+            let (style, _) = look.parts();
             let joint = [" ", JOINT][usize::from(*look == Look::Command)];
             for (index, word) in text.split(' ').enumerate() {
                 out.push_str(if index > 0 { joint } else { "" });
