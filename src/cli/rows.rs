@@ -85,10 +85,11 @@ states! {
 impl State {
     /// The controller's effect on a node, from what could be read. If evidence for the decision is missing, the taint shows
     /// what the controller decided.
-    fn of(outcome: &Outcome<'_>, is_unknown: bool) -> Self {
+    fn of(outcome: &Outcome<'_>, is_unknown: bool, is_governed: bool) -> Self {
         match outcome.standing {
             _ if outcome.rule.is_suspended() => Self::Suspended,
             Standing::Conflicted { .. } => Self::Conflicted,
+            Standing::DryRun(_) if outcome.tainted && !is_governed => Self::Abandoned,
             Standing::DryRun(Decision::Hold | Decision::Gate | Decision::Wait(_)) => {
                 Self::WouldHold
             }
@@ -236,24 +237,20 @@ impl RuleOnNode {
         whole: bool,
     ) -> Self {
         let Outcome { rule, spec, .. } = *outcome;
-        let results = || outcome.findings.iter();
-        let is_unknown = results().any(|it| gap(&it.requirement.source, snapshot).is_some());
-        let mut conditions: Vec<ConditionOnNode> = results()
-            .map(|finding| ConditionOnNode::of(finding, node, snapshot, whole))
-            .filter(|condition| whole || !condition.met)
-            .collect();
-        conditions.sort_by_key(|condition| condition.met);
+        let conditions = outcome.findings.iter();
+        let conditions = conditions.map(|it| ConditionOnNode::of(it, node, snapshot, whole));
+        let mut conditions: Vec<ConditionOnNode> = conditions.collect();
+        let is_unknown = conditions.iter().any(|it| it.unknown.is_some());
+        conditions.retain(|it| whole || !it.met);
+        conditions.sort_by_key(|it| it.met);
         let since = if outcome.tainted {
             node.tainted_since(&spec.taint.key, spec.effect, rule.created)
         } else {
             outcome.unmet_since()
         };
-        let decided = State::of(outcome, is_unknown);
-        let is_dry = matches!(decided, State::WouldHold | State::WouldNotHold);
+        let decided = State::of(outcome, is_unknown, is_governed);
         let (state, stays) = match (decided, snapshot.stuck(&rule.name, &node.name)) {
-            _ if is_dry && outcome.tainted && !is_governed => {
-                (State::Abandoned, Some(ABANDONED.to_owned()))
-            }
+            (State::Abandoned, _) => (decided, Some(ABANDONED.to_owned())),
             (State::Releasing, stuck @ Some(_)) => (State::Held, stuck),
             (State::Gating, stuck @ Some(_)) => (State::Waiting, stuck),
             (state, _) => (state, None),
