@@ -14,7 +14,7 @@ use crate::api::{EnforcementMode, TaintPolicy};
 use crate::cluster::{Gap, ResourceKind};
 use crate::condition::{Component, Source};
 use crate::finding::{left_out_on, summed_up};
-use crate::object::{Node, whole_second};
+use crate::object::Node;
 use crate::plan::{Decision, Outcome, Standing, WaitReason};
 use crate::repair::{Deadline, Verdict};
 use crate::rule::ownership::BootstrapRecord;
@@ -297,7 +297,7 @@ impl RuleOnNode {
         let spec = rule.spec.as_ref().ok();
         let cached = snapshot.view.cached_rules().get(&rule.name);
         let since = cached.and_then(|it| it.object.metadata.deletion_timestamp.as_ref());
-        let since = since.map_or_else(String::new, |since| format!(" since {}", clock(since.0)));
+        let since = since.map_or_else(String::new, |since| format!(" since {:.0}", since.0));
         let stays = snapshot.stuck(&rule.name, &node.name);
         let stays = stays.unwrap_or("its taint stays until a controller removes it".into());
         let why = format!("the rule is being deleted{since}: {stays}");
@@ -321,13 +321,9 @@ impl RuleOnNode {
     pub(super) fn effect(&self, line: Line, page: &Page) -> Line {
         let (look, words) = self.state.words();
         let line = line.with(look, words);
-        let is_moment = matches!(
-            self.state,
-            State::NotHeld | State::WouldNotHold | State::WouldHold
-        );
-        match self.since.filter(|_| !is_moment) {
-            Some(since) => line.plain(format!(" for {}", page.age(since))),
-            None => line,
+        match (self.state, self.since) {
+            (State::NotHeld | State::WouldNotHold | State::WouldHold, _) | (_, None) => line,
+            (_, Some(since)) => line.plain(format!(" for {}", page.age(since))),
         }
     }
 
@@ -388,7 +384,7 @@ fn remarks(
     remarks.extend(kept_out.filter(|_| outcome.tainted));
     if let Some(deadline) = outcome.deadline.as_ref().filter(|_| outcome.tainted) {
         remarks.push(match deadline {
-            Ok(Deadline::At(at)) => format!("its readiness TTL ends at {}", clock(*at)),
+            Ok(Deadline::At(at)) => format!("its readiness TTL ends at {at:.0}"),
             Ok(Deadline::Never) => "it may take any time to become ready".into(),
             Err(why) => format!("its readiness TTL is unknown: {why}"),
         });
@@ -443,8 +439,7 @@ fn remark(outcome: &Outcome<'_>, node: &Node) -> Option<String> {
             return None;
         }
         Decision::Wait(WaitReason::Grace { until }) => format!(
-            "its grace period ends at {}, judged by the times on the node",
-            clock(until)
+            "its grace period ends at {until:.0}, judged by the times on the node"
         ),
         Decision::Wait(WaitReason::FirstGating) => format!(
             "the rule has come into force and may gate no node in use yet: see kubectl nodegate explain rule/{}",
@@ -474,11 +469,6 @@ fn remark(outcome: &Outcome<'_>, node: &Node) -> Option<String> {
         }
         Decision::Hold => return None,
     })
-}
-
-/// Date and time in UTC, to the second.
-pub(super) fn clock(time: Timestamp) -> String {
-    whole_second(time).to_string()
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::page::{Block, Branch, Line, Look, Page, Render, notes};
-use super::rows::{Lacking, RuleOnNode, State, clock, first_of_nodes, gap, lacking, rows};
+use super::rows::{Lacking, RuleOnNode, State, first_of_nodes, gap, lacking, rows};
 use super::snapshot::Snapshot;
 use crate::api::{NodeReadinessRuleSpec, misplaced};
 use crate::finding::Severity;
@@ -344,10 +344,8 @@ fn tree(rule: &RulePreview) -> Branch {
         let on = format!(": {} on {}", lack.reason, lack.nodes);
         Line::mark(false).plain(format!("{}{on}", lack.condition))
     });
-    let grace = rule.grace_ends.map(|at| {
-        let at = clock(at);
-        format!("its grace period would end at {at} at the earliest")
-    });
+    let grace = rule.grace_ends;
+    let grace = grace.map(|at| format!("its grace period would end at {at:.0} at the earliest"));
     Branch::from(head)
         .over(faults.map(|it| Line::new().bad("fault: ").plain(it)))
         .over(refusals.map(|it| Line::new().bad("refused: ").plain(it)))

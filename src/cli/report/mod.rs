@@ -10,7 +10,6 @@ use k8s_openapi::api::core::v1::Event;
 use super::check::Checkup;
 use super::explain::NodeExplanation;
 use super::page::{Block, Branch, Line, Page, Render};
-use super::rows::clock;
 use super::snapshot::last_seen;
 use super::status::ClusterStatus;
 
@@ -28,7 +27,7 @@ pub(super) fn report(
         ..Page::default()
     };
     let made = concat!("made by kubectl nodegate ", env!("CARGO_PKG_VERSION"));
-    let made = format!("cluster {cluster}, read at {}; {made}", clock(at));
+    let made = format!("cluster {cluster}, read at {at:.0}; {made}");
     let held = held.iter().flat_map(|(node, events)| {
         let events = Branch::from("its events").over(events.iter().map(of_event));
         let events = (!events.below.is_empty()).then(|| events.into());
@@ -72,8 +71,8 @@ fn of_block(block: &Block) -> String {
 
 fn of_event(event: &Event) -> Line {
     let text = |text: &Option<String>| text.clone().unwrap_or_default();
-    let at = last_seen(event).map_or_else(String::new, clock);
-    let line = Line::new().faint(format!("{at} "));
+    let at = last_seen(event).map_or_else(String::new, |at| format!("{at:.0}"));
+    let line = Line::new().faint(at + " ");
     let line = line.strong(text(&event.reason));
     line.plain(format!(": {}", text(&event.message)))
 }

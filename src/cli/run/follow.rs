@@ -14,7 +14,7 @@ use super::access::{configured, page, source, write};
 use crate::cli::command::CommonArgs;
 use crate::cli::page::Render;
 use crate::cli::read::Live;
-use crate::cli::rows::{RuleOnNode, State, clock, rows};
+use crate::cli::rows::{RuleOnNode, State, rows};
 use crate::cli::snapshot::Snapshot;
 use crate::cli::status::status;
 use crate::process::told_to_stop;
@@ -73,18 +73,18 @@ fn changes(held: &mut BTreeMap<Pair, RuleOnNode>, read: &Snapshot) -> String {
     let rows = rows.filter(|it| it.holds() || it.state == State::Releasing);
     let now = rows.map(|it| ((it.node.clone(), it.rule.clone()), it));
     let now: BTreeMap<Pair, RuleOnNode> = now.collect();
-    let at = clock(read.at);
+    let at = read.at;
     let gone = held.keys().filter(|pair| !now.contains_key(*pair));
     let gone = gone.map(|(node, rule)| {
         let is_there = read.view.node(node).is_some();
         let what = if is_there { "released" } else { "gone" };
-        format!("{at} {node} {what} {rule}")
+        format!("{at:.0} {node} {what} {rule}")
     });
     let news = now.iter().filter(|(pair, it)| {
         let before = held.get(*pair);
         before.is_none_or(|before| it.holds() && before.why != it.why)
     });
-    let news = news.map(|((node, rule), it)| format!("{at} {node} held {rule} {}", it.why));
+    let news = news.map(|((node, rule), it)| format!("{at:.0} {node} held {rule} {}", it.why));
     let lines = gone.chain(news).map(|line| printable(line) + "\n");
     let lines: String = lines.collect();
     *held = now;
