@@ -161,7 +161,11 @@ pub(super) struct Lacking {
 pub(super) fn lacking<'a>(rows: impl Iterator<Item = &'a RuleOnNode>) -> Vec<Lacking> {
     let mut counts: BTreeMap<(&Arc<str>, &str), usize> = BTreeMap::new();
     for unmet in rows.flat_map(|row| &row.conditions).filter(|it| !it.met) {
-        *counts.entry((&unmet.kind, unmet.cause())).or_default() += 1;
+        let reason = match &*unmet.reason {
+            "" => "NotReported",
+            reason => reason,
+        };
+        *counts.entry((&unmet.kind, reason)).or_default() += 1;
     }
     let lacking = counts.into_iter();
     let lacking = lacking.map(|((condition, reason), nodes)| Lacking {

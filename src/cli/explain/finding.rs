@@ -113,14 +113,6 @@ impl ConditionOnNode {
         it
     }
 
-    /// The reason in one word; `NotReported` if the node lacks the condition.
-    pub(crate) fn cause(&self) -> &str {
-        match &*self.reason {
-            "" => "NotReported",
-            reason => reason,
-        }
-    }
-
     pub(super) fn branch(&self, page: &Page) -> Branch {
         let Self { kind, message, .. } = self;
         let line = Line::mark(self.met);
