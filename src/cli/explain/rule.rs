@@ -47,7 +47,7 @@ pub(crate) fn explain_rule(snapshot: &Snapshot, name: &str) -> Option<RuleExplan
     let rule = &*cached.rule;
     let mut own = rows(snapshot);
     own.retain(|it| *it.rule == *name);
-    let status = RuleStatus::of(snapshot, cached, &own.iter().collect::<Vec<_>>());
+    let status = RuleStatus::of(snapshot, cached, &own);
     let spec = rule.spec.as_ref().ok();
     let requirements = spec.into_iter().flat_map(|spec| &spec.conditions);
     let conditions = requirements.map(|it| {

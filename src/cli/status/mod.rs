@@ -129,10 +129,8 @@ pub(super) struct StrayTaint {
 
 pub(super) fn status(snapshot: &Snapshot) -> ClusterStatus {
     let all = rows(snapshot);
-    let rules = snapshot.view.cached_rules().values().map(|cached| {
-        let own = all.iter().filter(|it| it.rule == cached.rule.name);
-        RuleStatus::of(snapshot, cached, &own.collect::<Vec<_>>())
-    });
+    let rules = snapshot.view.cached_rules().values();
+    let rules = rules.map(|cached| RuleStatus::of(snapshot, cached, &all));
     let mut rules: Vec<RuleStatus> = rules.collect();
     rules.sort_by(|a, b| a.rule.cmp(&b.rule));
     let mut held: Vec<&RuleOnNode> = all.iter().filter(|it| it.holds()).collect();
@@ -180,10 +178,12 @@ impl ClusterStatus {
 }
 
 impl RuleStatus {
-    /// The status of a rule, whose rows these are.
-    pub(super) fn of(snapshot: &Snapshot, cached: &CachedRule, own: &[&RuleOnNode]) -> Self {
+    /// The status of a rule, whose rows are among these.
+    pub(super) fn of(snapshot: &Snapshot, cached: &CachedRule, rows: &[RuleOnNode]) -> Self {
         let rule = &*cached.rule;
         let spec = rule.spec.as_ref().ok();
+        let counts = cached.object.status.nodegate.as_ref();
+        let own: Vec<&RuleOnNode> = rows.iter().filter(|it| it.rule == rule.name).collect();
         let own = || own.iter().copied();
         let holding = own().filter(|it| it.holds());
         // Whoever governs its taint: as in the rule's own status.
@@ -200,10 +200,7 @@ impl RuleStatus {
             held: own().filter(is_held).count(),
             not_held: own().filter(|it| !it.tainted).count(),
             waiting: own().filter(|it| it.state == State::Waiting).count(),
-            failing: {
-                let counts = cached.object.status.nodegate.as_ref();
-                counts.map_or(0, |it| it.failed_node_count)
-            },
+            failing: counts.map_or(0, |it| it.failed_node_count),
             longest_held: holding.filter_map(|it| it.since).min(),
             lacks: lacking(own().filter(|it| it.state.is_unmet())),
             published: conditions(cached, remarks.as_ref()),
@@ -225,15 +222,14 @@ fn conditions(cached: &CachedRule, remarks: Option<&Backing>) -> Vec<PublishedCo
         _ => status == "True",
     };
     let published = conditions.filter(|it| is_news(&it.type_, &it.status));
-    let published = published.map(|it| (&*it.type_, &it.message));
+    let condition = |kind: &str, message: &str| PublishedCondition {
+        kind: kind.into(),
+        message: message.into(),
+    };
+    let published = published.map(|it| condition(&it.type_, &it.message));
     let wrong = remarks.into_iter().flat_map(|it| &it.findings);
-    let wrong = wrong.filter_map(|it| Some((it.condition?.0, &it.message)));
-    let all = published.chain(wrong);
-    let all = all.map(|(kind, message)| PublishedCondition {
-        kind: kind.to_owned(),
-        message: message.clone(),
-    });
-    all.collect()
+    let wrong = wrong.filter_map(|it| Some(condition(it.condition?.0, &it.message)));
+    published.chain(wrong).collect()
 }
 
 /// The taints on nodes that no rule removes, those on most nodes first.
