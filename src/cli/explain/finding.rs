@@ -72,6 +72,7 @@ impl ConditionOnNode {
         snapshot: &Snapshot,
         whole: bool,
     ) -> Self {
+        use Detail::{DaemonSetNotMeant, NoComponent, NoDaemonSetMeant};
         let requirement = finding.requirement;
         let (detail, met) = (finding.detail(), finding.is_met());
         let mut it = Self {
@@ -89,11 +90,7 @@ impl ConditionOnNode {
             unknown: None,
             is_vacuous: matches!(
                 detail,
-                Some(
-                    Detail::NoComponent { .. }
-                        | Detail::NoDaemonSetMeant { .. }
-                        | Detail::DaemonSetNotMeant { .. }
-                )
+                Some(NoComponent { .. } | NoDaemonSetMeant { .. } | DaemonSetNotMeant { .. })
             ),
             causes: Vec::new(),
         };

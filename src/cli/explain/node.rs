@@ -189,8 +189,6 @@ pub(super) fn go_on(snapshot: &Snapshot, rule: &str) -> NextStep {
     NextStep::new("resume all rules", command)
 }
 
-const CORDONED: &str = "node.kubernetes.io/unschedulable";
-
 /// Everything other than rules that keeps pods off a node.
 fn obstacles(node: &Node, rules: &RuleSet) -> Vec<Cause> {
     let stray: Vec<(&Taint, WhyStray)> = rules.stray(node).collect();
@@ -221,7 +219,7 @@ fn obstacles(node: &Node, rules: &RuleSet) -> Vec<Cause> {
                 })
             }
             None if is_managed(taint) => None,
-            None if key == CORDONED => {
+            None if key == "node.kubernetes.io/unschedulable" => {
                 let cause = Cause::new(object, "the node is cordoned");
                 let command = format!("kubectl uncordon {}", node.name);
                 Some(cause.then("allow pods again", command))
