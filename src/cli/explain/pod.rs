@@ -90,10 +90,7 @@ fn candidates(snapshot: &Snapshot, pod: &PendingPod) -> Candidates {
         }
         found.matching += 1;
         let taints: Vec<&Taint> = pod.repelled_by(node).collect();
-        if taints.is_empty() {
-            found.tolerated += 1;
-            continue;
-        }
+        found.tolerated += usize::from(taints.is_empty());
         let of_node = |it: &&RuleOnNode| it.node == node.name && it.tainted && it.state.is_unmet();
         for taint in taints {
             let taint = taint.to_string();
