@@ -45,9 +45,9 @@ pub(crate) fn explain_rule(snapshot: &Snapshot, name: &str) -> Option<RuleExplan
     let view = &snapshot.view;
     let cached = view.cached_rules().get(name)?;
     let rule = &*cached.rule;
-    let mut own = rows(snapshot);
-    own.retain(|it| *it.rule == *name);
-    let status = RuleStatus::of(snapshot, cached, &own);
+    let mut nodes = rows(snapshot);
+    nodes.retain(|it| *it.rule == *name);
+    let status = RuleStatus::of(snapshot, cached, &nodes);
     let spec = rule.spec.as_ref().ok();
     let requirements = spec.into_iter().flat_map(|spec| &spec.conditions);
     let conditions = requirements.map(|it| {
@@ -55,11 +55,10 @@ pub(crate) fn explain_rule(snapshot: &Snapshot, name: &str) -> Option<RuleExplan
         ConditionOfRule {
             kind: it.kind.clone(),
             requirement: it.to_string(),
-            unmet: own.iter().filter(lacks).count(),
+            unmet: nodes.iter().filter(lacks).count(),
         }
     });
     let conditions = conditions.collect();
-    let mut nodes = own;
     nodes.retain(|it| {
         it.state.is_unmet() || matches!(it.state, State::Releasing | State::Conflicted)
     });
