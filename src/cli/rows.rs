@@ -23,34 +23,31 @@ use crate::rule::{Reach, Rule};
 /// What one rule makes of one node.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct RuleOnNode {
-    /// The node's name.
-    pub node: Arc<str>,
+    pub(crate) node: Arc<str>,
     /// The rule's name.
     pub rule: Arc<str>,
     /// The other rules with the same effect, in lists that name each node once.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub others: Vec<Arc<str>>,
+    pub(crate) others: Vec<Arc<str>>,
     /// The rule's effect on the node.
     pub state: State,
     /// The rule's taint, as `key:effect`.
     #[serde(skip_serializing_if = "String::is_empty")]
-    pub taint: String,
-    /// When the rule may add its taint.
-    pub mode: EnforcementMode,
+    pub(crate) taint: String,
+    pub(crate) mode: EnforcementMode,
     /// Whether the node has the taint.
     pub tainted: bool,
     /// Whether the rule is being deleted, and its taint is still to be removed.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub deleting: bool,
+    pub(crate) deleting: bool,
     /// Since when, if the taint or the conditions show it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub since: Option<Timestamp>,
+    pub(crate) since: Option<Timestamp>,
     /// The controller's message about the unmet conditions, or why the taint stays although they are met.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub why: String,
-    /// Further remarks.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub remarks: Vec<String>,
+    pub(crate) remarks: Vec<String>,
     /// The rule's conditions, unmet ones first; of many nodes only the unmet ones.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<ConditionOnNode>,

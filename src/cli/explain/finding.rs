@@ -23,8 +23,7 @@ pub struct ConditionOnNode {
     pub kind: Arc<str>,
     /// The status that counts for the rule.
     pub status: ConditionStatus,
-    /// The status that the rule requires.
-    pub required: ConditionStatus,
+    pub(crate) required: ConditionStatus,
     /// Whether `status` is `required`.
     pub met: bool,
     /// The controller's reason, in one word.
@@ -34,12 +33,12 @@ pub struct ConditionOnNode {
     pub message: String,
     /// When the condition last changed, according to the Node.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub since: Option<Timestamp>,
+    pub(crate) since: Option<Timestamp>,
     /// The kind of source that the condition comes from.
     pub source: &'static str,
     /// Evidence that could not be read: `status` is then the one that the controller published.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub unknown: Option<String>,
+    pub(crate) unknown: Option<String>,
     /// Whether it is as it is because nothing that it could wait for is meant for the node.
     #[serde(skip)]
     pub(crate) is_vacuous: bool,
