@@ -229,7 +229,9 @@ fn causes(finding: &ConditionOutcome<'_>, node: &Node, snapshot: &Snapshot) -> V
         ),
         _ => return Vec::new(),
     };
-    vec![Cause::of_node(node, message, say)]
+    let name = &node.name;
+    let pods = format!("kubectl get pods -A --field-selector spec.nodeName={name}");
+    vec![Cause::new(format!("node/{name}"), message).then(say, pods)]
 }
 
 impl Cause {
@@ -246,13 +248,6 @@ impl Cause {
             namespace: key.namespace.to_string(),
             ..Self::new(format!("{kind}/{}", key.name), message)
         }
-    }
-
-    /// A cause for which to look among the node's pods.
-    fn of_node(node: &Node, message: String, say: &str) -> Self {
-        let name = &node.name;
-        let pods = format!("kubectl get pods -A --field-selector spec.nodeName={name}");
-        Self::new(format!("node/{name}"), message).then(say, pods)
     }
 
     pub(super) fn then(self, say: impl Into<String>, command: impl Into<String>) -> Self {
