@@ -99,9 +99,9 @@ pub(super) fn preview(
     }
     let not_asked = "whether the API server takes the rules was not asked";
     notes.extend(unasked.into_iter().map(|why| format!("{not_asked}: {why}")));
+    let were = |state: State| before.iter().filter(move |it| it.state == state);
     let was_waiting = |it: &RuleOnNode| {
-        let mut before = before.iter();
-        before.any(|was| (&was.node, &was.rule, was.state) == (&it.node, &it.rule, State::Waiting))
+        were(State::Waiting).any(|was| (&was.node, &was.rule) == (&it.node, &it.rule))
     };
     let gates = rows.iter().filter(|it| !held_before.contains(&it.node));
     let gates =
@@ -110,10 +110,7 @@ pub(super) fn preview(
     gates.sort_by_key(|it| it.state == State::Waiting);
     let releases = before.iter().filter(|it| it.state.holds());
     let releases = releases.filter(|it| !held_after.contains(&it.node));
-    let was_abandoned = |it: &&RuleOnNode| {
-        let mut before = before.iter();
-        before.any(|was| was.node == it.node && was.state == State::Abandoned)
-    };
+    let was_abandoned = |it: &&RuleOnNode| were(State::Abandoned).any(|was| was.node == it.node);
     let abandons = rows.iter().filter(|it| it.state == State::Abandoned);
     Preview {
         abandons: first_of_nodes(abandons.filter(|it| !was_abandoned(it))),
