@@ -242,10 +242,8 @@ impl RulePreview {
         let others = others.filter(|other| other.uid != rule.uid);
         let conflicts = others.filter_map(|other| rule.conflict_with(other));
         self.warnings.extend(conflicts.map(|it| it.to_string()));
-        if own.is_empty() {
-            self.warnings
-                .push(format!("no node is selected by {}", spec.selector));
-        }
+        let nowhere = || format!("no node is selected by {}", spec.selector);
+        self.warnings.extend(own.is_empty().then(nowhere));
         if rule.is_suspended() {
             let suspended = || "it is suspended: it changes nothing".into();
             self.warnings.push(rule.trouble().unwrap_or_else(suspended));

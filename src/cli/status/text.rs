@@ -13,12 +13,11 @@ impl Render for ClusterStatus {
             versions(self).into(),
             nodes(&self.nodes).into(),
             Line::new().into(),
+            match &*self.rules {
+                [] => "there are no rules".into(),
+                all => rules(page, all),
+            },
         ];
-        blocks.push(if self.rules.is_empty() {
-            "there are no rules".into()
-        } else {
-            rules(page, &self.rules)
-        });
         for rule in &self.rules {
             let name = &rule.rule;
             let lacks = page.some(&rule.lacks, |lack| {
