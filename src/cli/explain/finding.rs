@@ -189,12 +189,10 @@ fn causes(finding: &ConditionOutcome<'_>, node: &Node, snapshot: &Snapshot) -> V
         Some(Detail::CsiDriverUnhealthy { storage }) => {
             let message =
                 "the driver's pod on this node reports this of its storage to the kubelet";
-            return vec![
-                Cause::new(format!("csidriver/{}", storage.driver), message).then(
-                    "see all that it reports, and look at the storage",
-                    format!("kubectl get csinode {} -o yaml", node.name),
-                ),
-            ];
+            let cause = Cause::new(format!("csidriver/{}", storage.driver), message);
+            let say = "see all that it reports, and look at the storage";
+            let command = format!("kubectl get csinode {} -o yaml", node.name);
+            return vec![cause.then(say, command)];
         }
         Some(Detail::ResourceNotAllocatable { resource }) => (
             format!(
