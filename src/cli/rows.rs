@@ -390,13 +390,12 @@ fn remarks(
             Err(why) => format!("its readiness TTL is unknown: {why}"),
         });
     }
-    match outcome.verdict {
-        Some(Verdict::Spare(why)) if outcome.tainted => {
-            remarks.push(format!("it is not repaired: {why}"));
-        }
-        Some(Verdict::Blocked(why)) => remarks.push(format!("it is not repaired: {why}")),
-        _ => {}
-    }
+    let spared = match outcome.verdict {
+        Some(Verdict::Spare(why)) if outcome.tainted => Some(why.to_string()),
+        Some(Verdict::Blocked(why)) => Some(why.to_string()),
+        _ => None,
+    };
+    remarks.extend(spared.map(|why| format!("it is not repaired: {why}")));
     if outcome.rebooted.is_some() {
         remarks.push(
             "the node has rebooted since its bootstrap: evidence from before counts only once it is renewed. This command \
