@@ -114,7 +114,7 @@ impl Cache {
     /// Counts the health of all nodes, if this one may be late and it is not counted yet.
     fn count_health(&mut self, name: &str) {
         let at = self.freshness.at;
-        let Some(entry) = self.nodes.get(name) else {
+        let Some(entry) = self.nodes.all.get(name) else {
             return;
         };
         let mut selecting = self.rules.set.at(&entry.selecting);
@@ -134,7 +134,7 @@ impl Cache {
 
     /// The state of the node of this name, if it exists. Call [`Cache::select_rules`] first.
     pub fn node(&self, name: &str) -> Option<NodeState<'_>> {
-        let entry = self.nodes.get(name)?;
+        let entry = self.nodes.all.get(name)?;
         let node = entry.node.as_deref()?;
         let no_claims = self.no_claims().map(Karpenter::without);
         Some(NodeState {
@@ -267,7 +267,7 @@ impl Cache {
     pub fn patched_node(&mut self, version: Version, patched: Node, taints: Option<Vec<Taint>>) {
         let key = ObjectKey::unscoped(patched.name.clone());
         if let Some(known) = self.stores.nodes.get(&key)
-            && let Some(entry) = self.nodes.get_mut(&key.name)
+            && let Some(entry) = self.nodes.all.get_mut(&key.name)
             && known.uid == patched.uid
             && known.version() < version
         {
@@ -318,7 +318,7 @@ impl Cache {
 
     /// Restarts all measurements by the wall clock, which was set forward or back by `step`.
     pub fn measure_anew(&mut self, now: Timestamp, step: SignedDuration) {
-        for entry in self.nodes.all_mut() {
+        for entry in self.nodes.all.values_mut() {
             entry.joined = None;
             entry.observations.measure_anew(now, step);
         }
@@ -329,7 +329,7 @@ impl Cache {
     /// Trusts reporters about their last heartbeats, and rebooted nodes about their boot times, for callers that read nodes
     /// once.
     pub fn trust_reporters(&mut self, now: Timestamp) {
-        for entry in self.nodes.all_mut() {
+        for entry in self.nodes.all.values_mut() {
             if let Some(node) = &entry.node {
                 entry.observations.trust_reporters(node, now);
             }
@@ -339,7 +339,7 @@ impl Cache {
     /// The UID of a known object of a kind that requests are about.
     fn uid(&self, watch: Watch, name: &str) -> Option<&str> {
         Some(match watch {
-            Watch::Nodes => &self.nodes.get(name)?.node.as_ref()?.uid,
+            Watch::Nodes => &self.nodes.all.get(name)?.node.as_ref()?.uid,
             Watch::Rules => &self.rules.all.get(name)?.rule.uid,
             Watch::NodeClaims => &self.claims.get(name)?.uid,
             _ => return None,
@@ -422,7 +422,7 @@ impl Cache {
         match watch {
             Watch::Nodes => {
                 if let Some(gone) = self.stores.nodes.remove(key)
-                    && let Some(entry) = self.nodes.get_mut(&gone.name)
+                    && let Some(entry) = self.nodes.all.get_mut(&gone.name)
                 {
                     entry.node = None;
                     self.turn.mark(&gone.name);
@@ -519,7 +519,7 @@ impl Cache {
         if blind > BLINK && watch == Watch::Nodes {
             // The silence of every reporter counts from now on, because its heartbeats could not be seen.
             let is_followed = !self.rules.set.followed.is_empty();
-            for entry in self.nodes.all_mut() {
+            for entry in self.nodes.all.values_mut() {
                 entry.missed_changes(now.wall);
                 if is_followed {
                     entry.observations.restart(now.wall);

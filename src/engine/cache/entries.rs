@@ -111,26 +111,16 @@ impl Entry {
     }
 }
 
-/// By node name. Boxed, because a large part of a map's places is empty.
 #[derive(Debug, Default)]
-pub(crate) struct Entries(Map<Arc<str>, Box<Entry>>);
+pub(crate) struct Entries {
+    /// By node name. Boxed, because a large part of a map's places is empty.
+    pub(super) all: Map<Arc<str>, Box<Entry>>,
+}
 
 impl Entries {
-    pub(super) fn get(&self, name: &str) -> Option<&Entry> {
-        self.0.get(name).map(|entry| &**entry)
-    }
-
-    pub(super) fn get_mut(&mut self, name: &str) -> Option<&mut Entry> {
-        self.0.get_mut(name).map(|entry| &mut **entry)
-    }
-
     /// The entry of this name, created if missing.
     pub(super) fn entry(&mut self, name: &Arc<str>) -> &mut Entry {
-        self.0.entry(name.clone()).or_default()
-    }
-
-    pub(super) fn all_mut(&mut self) -> impl Iterator<Item = &mut Entry> {
-        self.0.values_mut().map(|entry| &mut **entry)
+        self.all.entry(name.clone()).or_default()
     }
 
     pub(crate) fn names(&self) -> impl Iterator<Item = &Arc<str>> {
@@ -142,19 +132,19 @@ impl Entries {
     }
 
     pub(super) fn with_nodes(&self) -> impl Iterator<Item = (&Node, &Entry)> + Clone {
-        let entries = self.0.values();
+        let entries = self.all.values();
         entries.filter_map(|entry| Some((entry.node.as_deref()?, &**entry)))
     }
 
     /// The CSI drivers that are registered on any node.
     pub(crate) fn csi_drivers(&self) -> impl Iterator<Item = &str> + Clone {
-        let csi_nodes = self.0.values().filter_map(|it| it.csi_node.as_ref());
+        let csi_nodes = self.all.values().filter_map(|it| it.csi_node.as_ref());
         let drivers = csi_nodes.flat_map(|csi_node| &csi_node.drivers);
         drivers.map(|driver| driver.name.as_str())
     }
 
     pub(super) fn select_rules(&mut self, name: &str, rules: &Rulebook, now: Timestamp) {
-        if let Some(entry) = self.0.get_mut(name)
+        if let Some(entry) = self.all.get_mut(name)
             && entry.selected_at != rules.generation
             && let Some(node) = &entry.node
         {
@@ -167,7 +157,7 @@ impl Entries {
     }
 
     pub(super) fn take_off(&mut self, watch: Watch, key: &ObjectKey, node: &str) {
-        if let Some(entry) = self.0.get_mut(node) {
+        if let Some(entry) = self.all.get_mut(node) {
             match watch {
                 Watch::Pods(group) => take(&mut entry.pods, group, key),
                 Watch::ResourceSlices(group) => take(&mut entry.slices, group, key),
@@ -178,14 +168,14 @@ impl Entries {
     }
 
     pub(super) fn drop_if_empty(&mut self, name: &str) {
-        if self.0.get(name).is_some_and(|it| it.is_empty()) {
-            self.0.remove(name);
+        if self.all.get(name).is_some_and(|it| it.is_empty()) {
+            self.all.remove(name);
         }
     }
 
     /// The same text as this name, so that it is in memory once.
     pub(super) fn shared(&self, name: &Arc<str>) -> Arc<str> {
-        let known = self.0.get_key_value(name);
+        let known = self.all.get_key_value(name);
         known.map_or(name, |(name, _)| name).clone()
     }
 }
