@@ -40,16 +40,6 @@ pub(super) struct Repairs {
     is_stopping: bool,
 }
 
-/// A node whose claim was, or may have been, deleted under a rule, as it was evaluated, and the first condition that it lacked.
-#[derive(Debug, Clone)]
-pub(super) struct Replaced {
-    pub rule: Arc<str>,
-    pub node: Node,
-    pub lacked: Arc<str>,
-    /// When the deletion was asked for: what comes later may be its successor, whenever the answer came.
-    pub at: Timestamp,
-}
-
 #[derive(Debug, Default)]
 struct ClaimRepair {
     /// The claim's UID. Another UID means another claim.
@@ -60,11 +50,16 @@ struct ClaimRepair {
     is_done: bool,
 }
 
-#[derive(Debug)]
-struct Deletion {
+/// The deletion of a claim under a rule, with its node as it was evaluated.
+#[derive(Debug, Clone)]
+pub(super) struct Deletion {
     claim: Kept<NodeClaim>,
-    /// What the node is once this succeeds; until then, with the time at which the last step was asked for.
-    replaced: Replaced,
+    pub rule: Arc<str>,
+    pub node: Node,
+    /// The first condition that the node lacked.
+    pub lacked: Arc<str>,
+    /// When its last step was asked for: what comes later may be the node's successor, whenever the answer came.
+    pub at: Timestamp,
     /// Why, as a complete sentence.
     why: String,
 }
@@ -120,12 +115,10 @@ impl Repairs {
         let lacked = outcome.unmet().next();
         let deletion = Deletion {
             claim: claim.clone(),
-            replaced: Replaced {
-                rule: outcome.rule.name.clone(),
-                node: node.clone(),
-                lacked: lacked.map_or_else(Arc::default, |it| it.requirement.kind.clone()),
-                at: out.now.wall,
-            },
+            rule: outcome.rule.name.clone(),
+            node: node.clone(),
+            lacked: lacked.map_or_else(Arc::default, |it| it.requirement.kind.clone()),
+            at: out.now.wall,
             why: outcome.lateness(),
         };
         work.under_way = Some((deletion, Step::Read));
@@ -142,17 +135,17 @@ impl Repairs {
     }
 
     /// Handles the answer to a step of a claim's deletion, and takes the next one. If the deletion failed or was given up, the
-    /// node is evaluated again. Returns the node whose claim was, or may have been, deleted by this step.
+    /// node is evaluated again. Returns the deletion if this step has, or may have, carried it out.
     pub(super) fn answered(
         &mut self,
         name: &Arc<str>,
         answer: Result<Answer, RequestError>,
         cache: &mut Cache,
         out: &mut Outbox,
-    ) -> Option<Replaced> {
+    ) -> Option<Deletion> {
         let work = self.work.get_mut(name)?;
         let (mut deletion, step) = work.under_way.take()?;
-        let mut replaced = None;
+        let mut done = None;
         let claim = &deletion.claim;
         let (step, request) = match (step, answer) {
             (Step::Hurry, Ok(Answer::NodeClaim(shown))) => {
@@ -170,7 +163,7 @@ impl Repairs {
                 if !is_confirmed {
                     work.attempt
                         .ended(Some(&RequestError::Conflict), out.now.monotonic);
-                    cache.turn.mark(&deletion.replaced.node.name);
+                    cache.turn.mark(&deletion.node.name);
                     return None;
                 }
                 let delete = Request::DeleteNodeClaim {
@@ -183,10 +176,10 @@ impl Repairs {
             (_, Ok(_)) => {
                 work.is_done = true;
                 deletion.tell(out);
-                replaced = Some(deletion.replaced.clone());
+                done = Some(deletion.clone());
                 let patch = patch::claim_termination(claim, out.now.wall);
                 let Some(patch) = patch.filter(|_| !self.is_stopping) else {
-                    return replaced;
+                    return done;
                 };
                 let name = name.clone();
                 (Step::Hurry, Request::PatchNodeClaim(name, patch))
@@ -194,16 +187,16 @@ impl Repairs {
             (step, Err(error)) => {
                 work.attempt.ended(Some(&error), out.now.monotonic);
                 deletion.tell_failure(&error, out);
-                cache.turn.mark(&deletion.replaced.node.name);
+                cache.turn.mark(&deletion.node.name);
                 // One that counts twice, or was not carried out, only makes the next wait longer.
                 let may_be_done = step == Step::Delete && error.may_be_done();
-                return may_be_done.then_some(deletion.replaced);
+                return may_be_done.then_some(deletion);
             }
         };
-        deletion.replaced.at = out.now.wall;
+        deletion.at = out.now.wall;
         work.under_way = Some((deletion, step));
         out.ask(Job::Claim(name.clone()), request);
-        replaced
+        done
     }
 }
 
@@ -215,14 +208,14 @@ impl Deletion {
             node.conditions.retain(|it| it.kind != NOT_READY_IN_TIME);
             node
         };
-        let rule = cache.rules.all.get(&self.replaced.rule).map(|it| &it.rule);
+        let rule = cache.rules.all.get(&self.rule).map(|it| &it.rule);
         rule.is_some_and(|rule| rule.live().is_some() && !rule.is_suspended())
-            && read.map(evaluated) == Some(evaluated(self.replaced.node.clone()))
+            && read.map(evaluated) == Some(evaluated(self.node.clone()))
     }
 
     fn tell(&self, out: &mut Outbox) {
-        let (claim, why) = (&self.claim.name, &self.why);
-        let Replaced { node, rule, .. } = &self.replaced;
+        let (claim, node) = (&self.claim.name, &self.node);
+        let (rule, why) = (&self.rule, &self.why);
         info!(node = %node.name, %rule, %claim, why, "NodeClaim deleted");
         let action = RepairAction::DeleteNodeClaim.as_str();
         out.count_for(rule.clone(), RuleCount::Repaired(action));
@@ -231,8 +224,7 @@ impl Deletion {
     }
 
     fn tell_failure(&self, error: &RequestError, out: &mut Outbox) {
-        let Replaced { node, rule, .. } = &self.replaced;
-        let (node, claim) = (&node.name, &self.claim.name);
+        let (node, claim, rule) = (&self.node.name, &self.claim.name, &self.rule);
         if error.is_refusal() {
             warn!(%node, %rule, %claim, "cannot delete the NodeClaim: {error}");
             out.count_for(rule.clone(), RuleCount::RepairFailed);

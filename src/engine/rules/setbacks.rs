@@ -6,7 +6,7 @@ use super::{RuleWork, Rules};
 use crate::api::{MAX_SETBACKS, Setback};
 use crate::engine::cache::{Cache, CachedRule};
 use crate::engine::outbox::Outbox;
-use crate::engine::repairs::Replaced;
+use crate::engine::repairs::Deletion;
 use crate::object::Node;
 use crate::plan::NodePlan;
 
@@ -45,7 +45,7 @@ impl Rules {
 
     pub(in crate::engine) fn replaced(
         &mut self,
-        replaced: &Replaced,
+        replaced: &Deletion,
         cache: &Cache,
         out: &mut Outbox,
     ) {
