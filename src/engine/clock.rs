@@ -23,10 +23,9 @@ pub(super) struct Clock {
 pub(super) struct Reading {
     /// The wall time. It goes back only if the wall clock was set back.
     pub now: Timestamp,
-    /// Whether the wall clock was set, or the machine was suspended, since the last reading: measurements must restart.
-    pub was_set: bool,
-    /// How far the wall clock has diverged from the monotonic clock since the last reading, forward or back.
-    pub step: SignedDuration,
+    /// How far the wall clock was set since the last reading, forward or back, or for how long the machine was suspended, if so:
+    /// measurements must restart.
+    pub step: Option<SignedDuration>,
     /// Whether the process stood still while it waited: its caches are stale.
     pub stood_still: bool,
 }
@@ -49,19 +48,18 @@ impl Clock {
         let passed = monotonic.saturating_duration_since(self.monotonic);
         let exact = SignedDuration::try_from(passed).unwrap_or(SignedDuration::MAX);
         let expected = self.wall.checked_add(exact).unwrap_or(Timestamp::MAX);
-        let step = wall.duration_since(expected);
-        let was_set = step.abs() > STEP;
+        let step = Some(wall.duration_since(expected));
+        let step = step.filter(|step| step.abs() > STEP);
         // Small corrections backwards are ignored.
-        let now = if was_set { wall } else { wall.max(self.wall) };
+        let now = step.map_or(wall.max(self.wall), |_| wall);
         self.wall = now;
         self.monotonic = self.monotonic.max(monotonic);
         let waited = monotonic.saturating_duration_since(self.rested);
         self.rest(monotonic);
         Reading {
             now,
-            was_set,
             step,
-            stood_still: waited > STALL || was_set,
+            stood_still: waited > STALL || step.is_some(),
         }
     }
 }
@@ -88,15 +86,13 @@ mod tests {
             let mut clock = Clock::new(at(100), started);
             let later = started + Duration::from_secs(passed);
             let reading = clock.read(at(wall), later);
-            let expected = Reading {
-                now: at(now),
-                was_set,
-                step: reading.step,
-                stood_still,
-            };
-            assert_eq!(reading, expected, "{name}");
+            let read = (reading.now, reading.step.is_some(), reading.stood_still);
+            assert_eq!(read, (at(now), was_set, stood_still), "{name}");
             let again = clock.read(at(wall), later);
-            assert!(!again.was_set && !again.stood_still, "{name}: told once");
+            assert!(
+                again.step.is_none() && !again.stood_still,
+                "{name}: told once"
+            );
         }
     }
 }

@@ -159,8 +159,8 @@ impl Engine {
             );
             self.cache.views.require(now.monotonic);
         }
-        if reading.was_set {
-            self.cache.measure_anew(reading.now, reading.step);
+        if let Some(step) = reading.step {
+            self.cache.measure_anew(reading.now, step);
             for work in self.nodes.values_mut() {
                 work.measure_anew(reading.now);
             }
