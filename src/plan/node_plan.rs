@@ -194,12 +194,6 @@ pub struct TaintId {
     pub effect: String,
 }
 
-impl TaintId {
-    pub fn is_of(&self, change: &TaintChange) -> bool {
-        self.key == change.taint.key && self.effect == change.taint.effect
-    }
-}
-
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ConditionChanges<'a> {
     /// Conditions to write, because they are new or different.
