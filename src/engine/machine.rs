@@ -202,10 +202,7 @@ impl Engine {
             Input::Leads => self.out.pacer.on_sign_of_life(),
             Input::Restored => self.cache.views.restored(self.out.now.monotonic),
             Input::SuspendAll(on) => self.cache.suspend_all(on, self.out.now.wall),
-            Input::Stop => {
-                self.is_stopping = true;
-                self.repairs.stop();
-            }
+            Input::Stop => self.is_stopping = true,
         }
     }
 
@@ -422,8 +419,8 @@ impl Engine {
                     .status_answered(&uid, answer, &self.cache, &mut self.out);
             }
             Job::Claim(name) => {
-                let (cache, out) = (&mut self.cache, &mut self.out);
-                if let Some(replaced) = self.repairs.answered(&name, answer, cache, out) {
+                let (stops, cache, out) = (self.is_stopping, &mut self.cache, &mut self.out);
+                if let Some(replaced) = self.repairs.answered(&name, answer, stops, cache, out) {
                     self.rules.replaced(&replaced, cache, out);
                 }
             }

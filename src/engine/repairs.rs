@@ -37,7 +37,6 @@ const TURN: Duration = Duration::from_millis(250);
 #[derive(Debug, Default)]
 pub(super) struct Repairs {
     work: Map<Arc<str>, ClaimRepair>,
-    is_stopping: bool,
 }
 
 #[derive(Debug, Default)]
@@ -126,20 +125,13 @@ impl Repairs {
         out.ask(Job::Claim(claim.name.clone()), read);
     }
 
-    /// Stops all deletions: a request under way may end, and no further step begins.
-    pub(super) fn stop(&mut self) {
-        self.is_stopping = true;
-        for work in self.work.values_mut() {
-            work.under_way.take_if(|(_, step)| *step == Step::Read);
-        }
-    }
-
-    /// Handles the answer to a step of a claim's deletion, and takes the next one. If the deletion failed or was given up, the
-    /// node is evaluated again. Returns the deletion if this step has, or may have, carried it out.
+    /// Handles the answer to a step of a claim's deletion, and takes the next one, but for during shutdown. If the deletion failed
+    /// or was given up, the node is evaluated again. Returns the deletion if this step has, or may have, carried it out.
     pub(super) fn answered(
         &mut self,
         name: &Arc<str>,
         answer: Result<Answer, RequestError>,
+        is_stopping: bool,
         cache: &mut Cache,
         out: &mut Outbox,
     ) -> Option<Deletion> {
@@ -148,6 +140,7 @@ impl Repairs {
         let mut done = None;
         let claim = &deletion.claim;
         let (step, request) = match (step, answer) {
+            (Step::Read, _) if is_stopping => return None,
             (Step::Hurry, Ok(Answer::NodeClaim(shown))) => {
                 cache.apply_answer(Object::NodeClaim(*shown), out.now);
                 return None;
@@ -178,7 +171,7 @@ impl Repairs {
                 deletion.tell(out);
                 done = Some(deletion.clone());
                 let patch = patch::claim_termination(claim, out.now.wall);
-                let Some(patch) = patch.filter(|_| !self.is_stopping) else {
+                let Some(patch) = patch.filter(|_| !is_stopping) else {
                     return done;
                 };
                 let name = name.clone();

@@ -218,7 +218,7 @@ pub(crate) const PROTECTIONS: &[Protection] = &[
         ("src/engine/machine.rs", "if work.write.is_under_way() {", "if work.write.is_under_way() && !TAKEN_OUT {"),
     ]),
     without("an order to stop is ignored", LEADER, "rolling-update", &[
-        ("src/engine/machine.rs", "self.is_stopping = true;", "self.is_stopping = !TAKEN_OUT;"),
+        ("src/engine/machine.rs", "self.is_stopping = true", "self.is_stopping = !TAKEN_OUT"),
     ]),
     without("a lost lease is ignored", LEADER, "busy-leader", &[
         ("src/engine/election.rs", "Renewal::Taken => return Err(Loss::Taken),",
