@@ -105,20 +105,17 @@ impl Cache {
     }
 
     /// Works out which rules select this node, if its labels or the rules have changed, and tracks the heartbeats that rules
-    /// ask for.
+    /// ask for. Counts the health of all nodes, if this one may be late and it is not counted yet.
     pub fn select_rules(&mut self, name: &str, now: Timestamp) {
-        self.nodes.select_rules(name, &self.rules, now);
-        self.count_health(name);
-    }
-
-    /// Counts the health of all nodes, if this one may be late and it is not counted yet.
-    fn count_health(&mut self, name: &str) {
         let at = self.freshness.at;
-        let Some(entry) = self.nodes.all.get(name) else {
+        let Some(entry) = self.nodes.all.get_mut(name) else {
             return;
         };
-        let mut selecting = self.rules.set.at(&entry.selecting);
-        let is_late = |node: &Node| selecting.any(|rule| may_be_late(node, rule, at));
+        entry.select_rules(&self.rules, now);
+        let is_late = |node: &Node| {
+            let mut selecting = self.rules.set.at(&entry.selecting);
+            selecting.any(|rule| may_be_late(node, rule, at))
+        };
         if self.freshness.census.is_none() && entry.node.as_deref().is_some_and(is_late) {
             let nodes = self.nodes.nodes();
             let nodes = nodes.map(|node| (node, self.claims.pool_name(node)));

@@ -75,6 +75,18 @@ impl Entry {
         self.node = Some(node);
     }
 
+    pub(super) fn select_rules(&mut self, rules: &Rulebook, now: Timestamp) {
+        if self.selected_at != rules.generation
+            && let Some(node) = &self.node
+        {
+            let set = &rules.set;
+            self.selecting = set.selecting(&node.labels);
+            self.observations.follow(&set.followed, node, now);
+            self.observations.see_deadlines(node, &set.repairing);
+            self.selected_at = rules.generation;
+        }
+    }
+
     /// Keeps a `CSINode`, or that there is none; returns whether that is new. `is_first_sight`: not all have been listed yet.
     pub(super) fn set_csi_node(
         &mut self,
@@ -141,19 +153,6 @@ impl Entries {
         let csi_nodes = self.all.values().filter_map(|it| it.csi_node.as_ref());
         let drivers = csi_nodes.flat_map(|csi_node| &csi_node.drivers);
         drivers.map(|driver| driver.name.as_str())
-    }
-
-    pub(super) fn select_rules(&mut self, name: &str, rules: &Rulebook, now: Timestamp) {
-        if let Some(entry) = self.all.get_mut(name)
-            && entry.selected_at != rules.generation
-            && let Some(node) = &entry.node
-        {
-            let set = &rules.set;
-            entry.selecting = set.selecting(&node.labels);
-            entry.observations.follow(&set.followed, node, now);
-            entry.observations.see_deadlines(node, &set.repairing);
-            entry.selected_at = rules.generation;
-        }
     }
 
     pub(super) fn take_off(&mut self, watch: Watch, key: &ObjectKey, node: &str) {
