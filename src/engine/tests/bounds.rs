@@ -372,19 +372,6 @@ fn selecting(selector: &str) -> String {
     )
 }
 
-fn object(watch: Watch, json: &str) -> Object {
-    match watch {
-        Watch::Nodes => Object::Node(Watched::of(json)),
-        Watch::CsiNodes => Object::CsiNode(Watched::of(json)),
-        Watch::Pods(group) => Object::Pod(group, Watched::of(json)),
-        Watch::DaemonSets(group) => Object::DaemonSet(group, Watched::of(json)),
-        Watch::ResourceSlices(group) => Object::ResourceSlice(group, Watched::of(json)),
-        Watch::Rules | Watch::NodeClaims | Watch::NodePools => {
-            panic!("neither a kubelet nor a tenant may write it")
-        }
-    }
-}
-
 /// The lists that are kept of an object.
 fn lists(object: Object) -> Lists {
     fn of<T: Kept + Kind>(it: Watched<T>) -> Lists {
@@ -440,12 +427,12 @@ impl Pair {
             .replace(r#""d""#, r#""agent""#);
         let own = [
             Object::Node(bare(9)),
-            object(Watch::DaemonSets(ComponentGroup::Named(0)), &agent),
-            object(
+            Object::of(Watch::DaemonSets(ComponentGroup::Named(0)), &agent),
+            Object::of(
                 Watch::CsiNodes,
                 r#"{"metadata": {"name": "evil"}, "spec": {"drivers": [{"name": "0-1.csi"}]}}"#,
             ),
-            object(
+            Object::of(
                 Watch::Pods(CLASS),
                 &pod(
                     "own",
@@ -522,13 +509,13 @@ impl Pair {
 fn every_list_that_is_kept_is_tried() {
     let mut kept: BTreeSet<String> = BTreeSet::new();
     for case in CASES {
-        let lists = |count| lists(object(case.watch, &(case.json)(count, 0)));
+        let lists = |count| lists(Object::of(case.watch, &(case.json)(count, 0)));
         let (few, more) = (lists(2), lists(50));
         assert!(few[case.list] < more[case.list], "{few:?}, {more:?}");
         kept.extend(more.into_keys());
     }
     for case in OBJECTS {
-        kept.extend(lists(object(case.watch, &(case.json)(0, 0))).into_keys());
+        kept.extend(lists(Object::of(case.watch, &(case.json)(0, 0))).into_keys());
     }
     let tried = CASES.iter().map(|case| case.list.to_owned());
     assert_eq!(kept, tried.collect(), "what is kept, and what is tried");
@@ -555,7 +542,7 @@ fn late(cases: &[Case]) -> Vec<String> {
             let mut pair = Pair::new();
             // They come, others are there after a reboot, and they are gone. To decode them takes most of this test's time.
             for (turn, count) in [(0, count), (1, count.min(10_000)), (2, 0)] {
-                let shown = object(case.watch, &(case.json)(count, turn));
+                let shown = Object::of(case.watch, &(case.json)(count, turn));
                 let node = match &shown {
                     Object::Node(node) => node.clone(),
                     _ => bare(turn),
@@ -580,7 +567,8 @@ fn no_number_of_objects_holds_up_another_node() {
             let mut pair = Pair::new();
             let node = bare(0);
             let asked = pair.bench.now.monotonic;
-            let mut all = (0..count).map(|it| Seen::Apply(object(case.watch, &(case.json)(it, 0))));
+            let mut all =
+                (0..count).map(|it| Seen::Apply(Object::of(case.watch, &(case.json)(it, 0))));
             let mut began = vec![Seen::Init(case.watch, asked)];
             loop {
                 began.extend(all.by_ref().take(BATCH));
@@ -589,7 +577,7 @@ fn no_number_of_objects_holds_up_another_node() {
                 }
                 pair.sees(std::mem::take(&mut began), &node);
             }
-            let changed = Seen::Apply(object(case.watch, &(case.json)(count / 2, 1)));
+            let changed = Seen::Apply(Object::of(case.watch, &(case.json)(count / 2, 1)));
             pair.sees(vec![Seen::InitDone(case.watch), changed], &node);
             let listed = [Seen::Init(case.watch, asked), Seen::InitDone(case.watch)];
             pair.sees(listed.into(), &node);

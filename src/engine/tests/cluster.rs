@@ -24,16 +24,7 @@ fn decode<T: DeserializeOwned>(json: &Value) -> T {
 
 /// Converts JSON to a watch object.
 pub(super) fn object(watch: Watch, json: &Value) -> Object {
-    match watch {
-        Watch::Nodes => Object::Node(decode(json)),
-        Watch::CsiNodes => Object::CsiNode(decode(json)),
-        Watch::Pods(group) => Object::Pod(group, decode(json)),
-        Watch::DaemonSets(group) => Object::DaemonSet(group, decode(json)),
-        Watch::ResourceSlices(group) => Object::ResourceSlice(group, decode(json)),
-        Watch::Rules => Object::Rule(decode(json)),
-        Watch::NodeClaims => Object::NodeClaim(decode(json)),
-        Watch::NodePools => Object::NodePool(decode(json)),
-    }
+    Object::of(watch, &json.to_string())
 }
 
 /// Applies a strategic merge patch to conditions.
