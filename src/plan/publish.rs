@@ -19,20 +19,15 @@ const WITHDRAWN: usize = 100;
 
 /// How a condition differs from what is published of it; `None` if it does not.
 fn urgency(published: Option<&NodeCondition>, condition: &Condition<'_>) -> Option<Urgency> {
-    let Some(published) = published else {
-        return Some(Urgency::Unsettled);
-    };
-    if published.status != condition.status {
-        let was_met = published.status == ConditionStatus::True;
-        return Some(if was_met {
-            Urgency::Unsettled
-        } else {
-            Urgency::Status
-        });
-    }
     let detail = &condition.detail;
-    let reads = published.reason == detail.reason() && detail.reads(&published.message);
-    (!reads).then_some(Urgency::Detail)
+    match published {
+        Some(known) if known.status == condition.status => {
+            let reads = known.reason == detail.reason() && detail.reads(&known.message);
+            (!reads).then_some(Urgency::Detail)
+        }
+        Some(known) if known.status != ConditionStatus::True => Some(Urgency::Status),
+        _ => Some(Urgency::Unsettled),
+    }
 }
 
 impl Draft<'_> {
