@@ -119,20 +119,14 @@ impl Outbox {
     pub fn next(&mut self, class: Class, is_busy: bool) -> Option<Job> {
         let now = self.now.monotonic;
         let wanted = &mut self.wanted[class as usize];
-        let patience = if is_busy && class == Class::Rule {
-            STATUS_PATIENCE
-        } else {
-            Duration::ZERO
-        };
-        if wanted.first()?.0 + patience > now {
-            return None;
-        }
+        let due = wanted.first()?.0;
         let is_permitted = match class {
             Class::Node => true,
             Class::Conditions => self.pacer.may_publish(class, is_busy, now),
+            Class::Rule if is_busy && now < due + STATUS_PATIENCE => false,
             _ => self.pacer.may_begin(class, now),
         };
-        if !is_permitted {
+        if now < due || !is_permitted {
             return None;
         }
         let (_, job) = wanted.pop_first()?;
