@@ -147,10 +147,8 @@ fn list_failures(
         {
             failed.last_evaluation_time = previous.last_evaluation_time.clone();
         }
-        if !spend(
-            budget,
-            2 * (name.len() + 80) + message.len().min(MAX_MESSAGE),
-        ) {
+        let bytes = 2 * (name.len() + 80) + message.len().min(MAX_MESSAGE);
+        if !spend(budget, bytes) {
             break;
         }
         status.failed_nodes.push(failed);
@@ -216,10 +214,9 @@ fn dry_run_results(tally: &Tally<'_>, basis: Basis<'_>) -> DryRunResults {
         tally.found().filter(matches).count()
     };
     let adds = counting(|it| matches!(it, Decision::Gate | Decision::Wait(WaitReason::Disruption)));
-    let in_grace =
-        counting(|decision| matches!(decision, Decision::Wait(WaitReason::Grace { .. })));
+    let in_grace = counting(|it| matches!(it, Decision::Wait(WaitReason::Grace { .. })));
     let held_back = basis.disruption.filter(|report| report.waiting > 0);
-    let removes = counting(|decision| matches!(decision, Decision::Release));
+    let removes = counting(|it| it == Decision::Release);
     let is_risky = |it: &&Found| it.statuses.contains(&None);
     let risky = tally.found().filter(is_risky).count();
     let mut would_gate = would_gate(basis.rule, tally.matched(), tally.found());
