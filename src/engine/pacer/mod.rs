@@ -23,9 +23,6 @@ use super::attempt::Attempt;
 use super::error::RequestError;
 use crate::guard::TokenBucket;
 
-/// The key of the log message about rate limiting.
-const THROTTLED: &str = "throttled";
-
 /// Classes of requests, the most urgent first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Class {
@@ -191,7 +188,7 @@ impl Pacer {
                 if class == Class::Node {
                     self.paused = limit.not_before(now);
                 }
-                if let Some(more) = self.complaints.tell(THROTTLED, now) {
+                if let Some(more) = self.complaints.tell("throttled", now) {
                     warn!(more, "{error}; fewer such requests at a time");
                 }
             }
