@@ -35,9 +35,7 @@ const TURN: Duration = Duration::from_millis(250);
 
 /// The repairs of nodes by deleting their `NodeClaim`s, by the claim's name.
 #[derive(Debug, Default)]
-pub(super) struct Repairs {
-    work: Map<Arc<str>, ClaimRepair>,
-}
+pub(super) struct Repairs(Map<Arc<str>, ClaimRepair>);
 
 #[derive(Debug, Default)]
 struct ClaimRepair {
@@ -87,9 +85,9 @@ impl Repairs {
         let Some(claim) = cache.claims.get(&claim.name) else {
             return;
         };
-        self.work
+        self.0
             .retain(|name, work| work.under_way.is_some() || cache.claims.get(name).is_some());
-        let work = self.work.entry(claim.name.clone()).or_default();
+        let work = self.0.entry(claim.name.clone()).or_default();
         if work.under_way.is_some() {
             return;
         }
@@ -135,7 +133,7 @@ impl Repairs {
         cache: &mut Cache,
         out: &mut Outbox,
     ) -> Option<Deletion> {
-        let work = self.work.get_mut(name)?;
+        let work = self.0.get_mut(name)?;
         let (mut deletion, step) = work.under_way.take()?;
         let mut done = None;
         let claim = &deletion.claim;
