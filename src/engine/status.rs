@@ -108,7 +108,7 @@ pub(super) fn build(tally: &Tally<'_>, basis: Basis<'_>) -> NodeReadinessRuleSta
         });
     }
     let mut budget = LIST_BUDGET;
-    list_failures(&mut status, &mut budget, tally, basis);
+    status.failed_nodes = failures(&mut budget, tally, basis);
     if let Ok(spec) = &rule.spec {
         if spec.dry_run {
             status.dry_run_results = Some(dry_run_results(tally, basis));
@@ -125,14 +125,10 @@ fn spend(budget: &mut usize, bytes: usize) -> bool {
     fits
 }
 
-/// Lists the nodes on which the rule failed, up to the limits.
-fn list_failures(
-    status: &mut NodeReadinessRuleStatus,
-    budget: &mut usize,
-    tally: &Tally<'_>,
-    basis: Basis<'_>,
-) {
-    for (name, (message, at)) in tally.failures().take(basis.node_limit) {
+/// The nodes on which the rule failed, up to the limits.
+fn failures(budget: &mut usize, tally: &Tally<'_>, basis: Basis<'_>) -> Vec<NodeFailure> {
+    let failures = tally.failures().take(basis.node_limit);
+    let failures = failures.map_while(|(name, (message, at))| {
         let mut previous = basis.previous.failed_nodes.iter();
         let previous = previous.find(|known| known.node_name == **name);
         let mut failed = NodeFailure {
@@ -148,11 +144,9 @@ fn list_failures(
             failed.last_evaluation_time = previous.last_evaluation_time.clone();
         }
         let bytes = 2 * (name.len() + 80) + message.len().min(MAX_MESSAGE);
-        if !spend(budget, bytes) {
-            break;
-        }
-        status.failed_nodes.push(failed);
-    }
+        spend(budget, bytes).then_some(failed)
+    });
+    failures.collect()
 }
 
 /// Lists the nodes that the rule selects, held ones first, up to the limits.
