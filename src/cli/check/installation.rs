@@ -1,8 +1,6 @@
 //! The parts of an installation: each is read with a request of its own that writes nothing, and judged by a function of the
 //! answer.
 
-#![allow(clippy::unnecessary_wraps, reason = "every verdict is one")]
-
 use std::collections::{BTreeMap, BTreeSet};
 
 use axum::http::{Request, Uri};
@@ -13,7 +11,7 @@ use k8s_openapi::api::admissionregistration::v1::{
     MutatingAdmissionPolicy, MutatingAdmissionPolicyBinding, ValidatingWebhookConfiguration,
 };
 use k8s_openapi::api::authorization::v1::{ResourceAttributes, SelfSubjectAccessReview};
-use k8s_openapi::api::discovery::v1::{Endpoint, EndpointSlice};
+use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use k8s_openapi::apimachinery::pkg::version::Info;
 use kube::Api;
@@ -110,14 +108,17 @@ async fn version(cluster: &Cluster) -> Result<(Info, Option<Timestamp>), String>
     Ok((version, client::served_at(&head.headers)))
 }
 
+#[allow(clippy::unnecessary_wraps, reason = "every verdict is one")]
 fn ok(message: impl Into<String>) -> PartState {
     Ok((Severity::Ok, message.into(), String::new()))
 }
 
+#[allow(clippy::unnecessary_wraps, reason = "every verdict is one")]
 fn failed(message: impl Into<String>, fix: impl Into<String>) -> PartState {
     Ok((Severity::Error, message.into(), fix.into()))
 }
 
+#[allow(clippy::unnecessary_wraps, reason = "every verdict is one")]
 fn warning(message: impl Into<String>, fix: impl Into<String>) -> PartState {
     Ok((Severity::Warning, message.into(), fix.into()))
 }
@@ -290,8 +291,9 @@ async fn ready(cluster: &Cluster, namespace: &str, service: &str) -> Option<usiz
     let of_service = format!("kubernetes.io/service-name={service}");
     let slices = api.list(&ListParams::default().labels(&of_service)).await;
     let endpoints = slices.ok()?.items.into_iter().filter_map(|it| it.endpoints);
-    let is_ready = |it: &Endpoint| it.conditions.as_ref().and_then(|it| it.ready) != Some(false);
-    Some(endpoints.flatten().filter(is_ready).count())
+    let ready = endpoints.flatten();
+    let ready = ready.filter(|it| it.conditions.as_ref().and_then(|it| it.ready) != Some(false));
+    Some(ready.count())
 }
 
 fn webhook(
