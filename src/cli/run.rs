@@ -68,7 +68,7 @@ async fn answer(command: Command) -> anyhow::Result<ExitCode> {
     match command {
         Command::Completion { shell } => print(script(shell)),
         Command::Complete { for_kubectl, words } => help::complete(&words, for_kubectl).await,
-        Command::Explain(args) => explain(args).await,
+        Command::Explain(args) => Box::pin(explain(args)).await,
         Command::Status(args) if args.watch => follow::run(&args.common).await,
         Command::Status(args) if args.wait => wait(args.timeout, &args.common).await,
         Command::Status(args) => {

@@ -265,8 +265,8 @@ fn is_rightly_undone(node: &Node, plan: &NodePlan<'_>, part: &Part, change: Chan
             let waits = |outcome: &Outcome<'_>| {
                 matches!(outcome.governs(), Some(Decision::Wait(_))) && is_it(&outcome.spec.taint)
             };
-            let is_wanted =
-                plan.changes().any(|change| is_it(&change.taint)) || plan.outcomes.iter().any(waits);
+            let is_wanted = plan.changes().any(|change| is_it(&change.taint))
+                || plan.outcomes.iter().any(waits);
             (node.taints.iter().any(is_it), is_wanted)
         }
         Part::Annotation(key) => {

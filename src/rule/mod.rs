@@ -15,7 +15,6 @@ mod would_gate;
 
 pub use compile::Rule;
 pub(crate) use compile::{CompiledSpec, Reach};
-pub(crate) use conflict::Conflict;
 pub use ownership::Ownership;
 pub(crate) use rejection::Rejection;
 pub(crate) use requirement::{Minimum, RequiredCondition};

@@ -147,9 +147,9 @@ fn a_node_that_is_gone_leaves_nothing_behind_with_the_rule() {
     let mut cache = with(&[waits()]);
     lists_agent(&mut cache);
     shows(&mut cache, Seen::Delete(Object::Node(node("n").object())));
-    assert!(cache.nodes.all.get("n").is_some(), "its pod is still there");
+    assert!(cache.nodes.all.contains_key("n"), "its pod is still there");
     shows(&mut cache, Seen::Delete(Object::Rule(waits().object())));
-    assert!(cache.nodes.all.get("n").is_none());
+    assert!(!cache.nodes.all.contains_key("n"));
 }
 
 #[test]
