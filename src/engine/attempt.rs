@@ -400,6 +400,22 @@ mod tests {
     }
 
     #[test]
+    fn a_refused_part_holds_up_itself_alone_until_it_has_not_been_wanted_for_long() {
+        let now = Instant::now();
+        let error = RequestError::Failed("no".into());
+        let other = Part::Records(None);
+        let mut parts = Parts::default();
+        parts.get_mut(&taint()).ended(Some(&error), now);
+        parts.forget(|_| false, |_, _| false, now);
+        assert!(parts.are_refused());
+        assert!(parts.refused_until(&taint(), now).is_some());
+        assert_eq!(parts.refused_until(&other, now), None);
+        parts.forget(|_| false, |_, _| false, now + 2 * WINDOW);
+        assert!(!parts.are_refused());
+        assert!(parts.is_empty());
+    }
+
+    #[test]
     fn the_kind_of_failure_decides_how_a_write_is_retried() {
         let message = String::new;
         let busy = RequestError::Throttled {

@@ -1,6 +1,7 @@
 //! Readiness deadlines, their record on the node, and nodes that are given up.
 
 use super::{gate, gated, gated_by, met, unmet, writes};
+use crate::condition::Watch;
 use crate::plan::Outcome;
 use crate::repair::Deadline;
 use crate::testing::{Builder, GATE, NodeBuilder, RuleBuilder, World, at, world};
@@ -185,5 +186,18 @@ fn no_node_is_given_up_while_repair_is_postponed() {
     assert!(
         !dry_run(&world.settling_until(at(4000))),
         "what a dry run would do is not said meanwhile either"
+    );
+}
+
+#[test]
+fn a_deadline_stays_until_it_is_known_that_its_rule_is_gone() {
+    let gone = world(&due(gated(unmet()), 900));
+    assert_eq!(writes(&gone), ["-ready-deadline-r-uid"]);
+    let world = gone.before_its_rules();
+    assert_eq!(writes(&world), [""; 0]);
+    assert_eq!(world.plan().stale, [Watch::Rules].into());
+    assert_eq!(
+        deadline(&world.rule(&repairing("r"))),
+        Some(Deadline::At(at(900)))
     );
 }
