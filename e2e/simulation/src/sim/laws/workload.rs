@@ -97,8 +97,9 @@ fn judge(moment: &Moment<'_>, change: &Change, node: &str, pod: &Value) -> Resul
     let (Some(came), Some(seen)) = (came, seen) else {
         return Ok(());
     };
-    // An instance that has led for a while observed the node when it came, plus the delay of its watch.
-    let is_late = incidents(moment).any(|(what, ..)| matches!(what, Incident::WatchDelay(..)));
+    // An instance that has led for a while observed the node when it came, unless its watch was late or missed an event.
+    let is_delayed = incidents(moment).any(|(what, ..)| matches!(what, Incident::WatchDelay(..)));
+    let is_late = is_delayed || *seen > came.at + WRITE;
     let write = if is_late { WRITE_AGAIN } else { WRITE };
     // A node that is seen while its API server lags may have changed since: it is gated once the watch is current.
     let caught_up = incidents(moment)
