@@ -42,7 +42,6 @@ pub(crate) struct World {
     observations: Observations,
     joined: Option<Timestamp>,
     is_known: bool,
-    knows_rules: bool,
     stale_watches: BTreeSet<Watch>,
     memories: Vec<Memory>,
     may_gate: Vec<Arc<str>>,
@@ -86,7 +85,6 @@ pub(crate) fn configured_world(node: &NodeBuilder, config: &str) -> World {
         observations: Observations::default(),
         joined: None,
         is_known: false,
-        knows_rules: true,
         stale_watches: BTreeSet::new(),
         memories: Vec::new(),
         may_gate: Vec::new(),
@@ -278,12 +276,6 @@ impl World {
         self
     }
 
-    /// The node's latest state came after the rules were last known to be current.
-    pub(crate) fn before_its_rules(mut self) -> Self {
-        self.knows_rules = false;
-        self
-    }
-
     /// The disruption guard of this rule allows tainting the node.
     pub(crate) fn may_gate(mut self, rule: &str) -> Self {
         self.may_gate.push(format!("{rule}-uid").into());
@@ -379,12 +371,12 @@ impl World {
             selecting: &self.selecting,
             observations: &self.observations,
             joined: self.joined,
-            knows_rules: self.knows_rules,
+            knows_rules: true,
             karpenter: Karpenter::without(NoClaim::Disabled),
         }
     }
 
-    fn history(&self) -> NodeHistory<'_> {
+    pub(crate) fn history(&self) -> NodeHistory<'_> {
         NodeHistory {
             is_known: self.is_known,
             memories: &self.memories,

@@ -2,7 +2,7 @@
 
 use super::{gate, gated, gated_by, met, unmet, writes};
 use crate::condition::Watch;
-use crate::plan::Outcome;
+use crate::plan::{NodeState, Outcome, plan};
 use crate::repair::Deadline;
 use crate::testing::{Builder, GATE, NodeBuilder, RuleBuilder, World, at, world};
 
@@ -193,11 +193,11 @@ fn no_node_is_given_up_while_repair_is_postponed() {
 fn a_deadline_stays_until_it_is_known_that_its_rule_is_gone() {
     let gone = world(&due(gated(unmet()), 900));
     assert_eq!(writes(&gone), ["-ready-deadline-r-uid"]);
-    let world = gone.before_its_rules();
-    assert_eq!(writes(&world), [""; 0]);
-    assert_eq!(world.plan().stale, [Watch::Rules].into());
-    assert_eq!(
-        deadline(&world.rule(&repairing("r"))),
-        Some(Deadline::At(at(900)))
-    );
+    let state = NodeState {
+        knows_rules: false,
+        ..gone.state()
+    };
+    let plan = plan(gone.cluster(), state, gone.history(), at(3600));
+    assert!(!plan.writes_node());
+    assert_eq!(plan.stale, [Watch::Rules].into());
 }
