@@ -163,6 +163,6 @@ fn key(name: &str) -> Option<ObjectKey> {
 /// it. A class's prefix ends with a slash, too.
 pub(crate) fn is_ours(kind: &str, reason: &str) -> bool {
     let name = kind.rsplit_once('/').map(|(_, name)| name);
-    detail::is_synthesized_reason(reason)
-        && name.is_some_and(|name| split(kind).is_some() || name.parse::<Question>().is_ok())
+    name.is_some_and(|name| split(kind).is_some() || Question::WORDS.contains(&name))
+        && detail::is_synthesized_reason(reason)
 }
