@@ -50,8 +50,9 @@ impl Clock {
         let expected = self.wall.checked_add(exact).unwrap_or(Timestamp::MAX);
         let step = Some(wall.duration_since(expected));
         let step = step.filter(|step| step.abs() > STEP);
+        let is_set = step.is_some();
         // Small corrections backwards are ignored.
-        let now = step.map_or(wall.max(self.wall), |_| wall);
+        let now = if is_set { wall } else { wall.max(self.wall) };
         self.wall = now;
         self.monotonic = self.monotonic.max(monotonic);
         let waited = monotonic.saturating_duration_since(self.rested);
@@ -59,7 +60,7 @@ impl Clock {
         Reading {
             now,
             step,
-            stood_still: waited > STALL || step.is_some(),
+            stood_still: waited > STALL || is_set,
         }
     }
 }

@@ -8,6 +8,8 @@ use super::kind::ResourceKind;
 use super::watched::{Kind, Lean, Unreadable};
 use crate::api::{NodeReadinessRuleSpec, NodeReadinessRuleStatus};
 
+/// A `NodeReadinessRule` on the wire.
+///
 /// An older CRD, or the upstream project's, may accept specs that these types cannot represent. Such a spec is kept as the
 /// decoder's error.
 #[derive(Debug, Clone, Deserialize)]

@@ -58,7 +58,7 @@ pub(crate) const PROTECTIONS: &[Protection] = &[
         ("src/condition/facts.rs", "if !named.is_seen {", "if !named.is_seen && !TAKEN_OUT {"),
     ]),
     without("a process that stood still trusts its view", GATING, "several-conditions", &[
-        ("src/engine/clock.rs", "waited > STALL || step.is_some()", "false"),
+        ("src/engine/clock.rs", "waited > STALL || is_set", "false"),
     ]),
     without("a clock that is set goes unnoticed", GATING, "several-conditions", &[
         ("src/engine/clock.rs", "step.abs() > STEP", "false"),
