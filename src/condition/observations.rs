@@ -43,6 +43,9 @@ pub struct Reboot {
     /// Evidence dated before this time is from before the reboot: the later of the kubelet's first report of the new boot, by
     /// its own clock, and when that was seen.
     pub older: Timestamp,
+    /// The same for what the kubelet itself dates: that report, however late it was seen, unless its clock may have been set
+    /// back by the reboot.
+    pub older_by_kubelet: Timestamp,
 }
 
 /// A deadline that is or was on record.
@@ -123,6 +126,7 @@ impl Observations {
             self.boot = Some(Reboot {
                 seen: now,
                 older: now,
+                older_by_kubelet: now,
             });
             self.is_boot_told = false;
             self.registered.clear();
@@ -148,7 +152,10 @@ impl Observations {
         if let Some(boot) = &mut self.boot
             && let Some(wrote) = node.kubelet_wrote().filter(|_| !self.is_boot_told)
         {
+            let before = known.and_then(Node::kubelet_wrote);
+            let goes_on = before.is_some_and(|before| before < wrote);
             boot.older = boot.older.max(wrote);
+            boot.older_by_kubelet = if goes_on { wrote } else { boot.older };
             self.is_boot_told = true;
         }
         any_moved
@@ -235,7 +242,12 @@ impl Observations {
         let ready = node.condition(KUBELETS_CONDITIONS[0]);
         let began = ready.and_then(|ready| ready.transition).or(node.created);
         if let (Some(boot), Some(began)) = (&mut self.boot, began) {
-            (boot.seen, boot.older) = (began.min(now), began.min(now));
+            let began = began.min(now);
+            *boot = Reboot {
+                seen: began,
+                older: began,
+                older_by_kubelet: began,
+            };
             for heartbeat in &mut self.heartbeats {
                 heartbeat.in_this_boot = heartbeat.wrote().is_some_and(|at| at >= began);
             }

@@ -97,7 +97,7 @@ pub(super) fn assess_pod(
         return PodEvidence::BeforeNode(believed);
     }
     if let Some(believed) = facts.trust.distrusts_until(OLD_PODS, facts.now)
-        && facts.trust.is_from_before(since)
+        && facts.trust.is_from_before_by_kubelet(since)
     {
         return PodEvidence::BeforeReboot(believed);
     }

@@ -40,6 +40,12 @@ impl Trust {
             .is_some_and(|reboot| time.as_second() < reboot.older.as_second())
     }
 
+    /// The same for a time by the kubelet's clock.
+    pub(super) fn is_from_before_by_kubelet(self, time: Timestamp) -> bool {
+        self.rebooted
+            .is_some_and(|reboot| time.as_second() < reboot.older_by_kubelet.as_second())
+    }
+
     pub(super) fn assess<'a>(
         self,
         condition: &'a NodeCondition,
@@ -111,6 +117,7 @@ mod tests {
             rebooted: Some(Reboot {
                 seen: at(100),
                 older: at(100),
+                older_by_kubelet: at(100),
             }),
             is_held: false,
         }

@@ -51,32 +51,42 @@ fn net() -> BTreeSet<Arc<str>> {
 
 #[test]
 fn evidence_from_before_a_reboot_is_dated_by_the_kubelets_clock() {
-    let booted = |id: &str| node("n").boot_id(id).build();
-    for (name, wrote, set_to, older) in [
-        ("it does not say", None, None, at(9)),
-        ("its clock is ahead", Some(at(300)), None, at(300)),
-        ("its clock is behind", Some(at(-300)), None, at(9)),
-        ("ours is set back", None, Some(at(-60)), at(9)),
-    ] {
+    let ready = |at| {
+        let mut conditions = wrote(at);
+        conditions[0].kind = "Ready".into();
+        conditions
+    };
+    #[rustfmt::skip]
+    let cases = [
+        ("it does not say", Some(at(0)), None, None, at(9), at(9)),
+        ("its clock is ahead", Some(at(5000)), Some(at(300)), None, at(300), at(300)),
+        ("its clock was set back", Some(at(0)), Some(at(-300)), None, at(9), at(9)),
+        ("its clock may have been set back", None, Some(at(5)), None, at(9), at(9)),
+        ("ours is set back", Some(at(0)), None, Some(at(-60)), at(9), at(9)),
+        ("the reboot is seen late", Some(at(0)), Some(at(5)), None, at(9), at(5)),
+    ];
+    for (name, before, wrote, set_to, older, older_by_kubelet) in cases {
         let mut observations = Observations::default();
-        let mut before = written(5000);
-        before[0].kind = "Ready".into();
-        see(&mut observations, &booted("a"), &before, &net(), at(0));
+        let mut known = node("n").boot_id("a").build();
+        known.conditions = ready(before);
+        observations.see(None, &known, &net(), at(0));
         // Later writes of the kubelet do not change it.
         for wrote in [wrote, wrote.and(Some(at(1000)))] {
-            let mut conditions = self::wrote(wrote);
-            conditions[0].kind = "Ready".into();
-            see(&mut observations, &booted("b"), &conditions, &net(), at(9));
+            let mut node = node("n").boot_id("b").build();
+            node.conditions = ready(wrote);
+            observations.see(Some(&known), &node, &net(), at(9));
+            known = node;
         }
         if let Some(now) = set_to {
             observations.measure_anew(now, now.duration_since(at(9)));
         }
         let seen = set_to.unwrap_or(at(9));
-        assert_eq!(
-            observations.reboot(None),
-            Some(Reboot { seen, older }),
-            "{name}"
-        );
+        let reboot = Reboot {
+            seen,
+            older,
+            older_by_kubelet,
+        };
+        assert_eq!(observations.reboot(None), Some(reboot), "{name}");
     }
 }
 
