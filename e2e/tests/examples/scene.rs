@@ -184,11 +184,12 @@ impl Scene {
     pub(crate) async fn is_unmet(&self, node: &str, condition: &str, words: &str) -> Result<()> {
         let what = format!("{condition} of {node} is False: {words}");
         eventually(&what, SOON, async || {
-            let condition = state::node_condition(&self.client, node, condition).await?;
-            Ok(condition.is_some_and(|condition| {
-                let message = condition.message.unwrap_or_default();
-                condition.status == "False" && message.contains(words)
-            }))
+            let seen = state::node_condition(&self.client, node, condition).await?;
+            let (status, message) = seen.map(|it| (it.status, it.message)).unwrap_or_default();
+            let message = message.unwrap_or_default();
+            let is_unmet = status == "False" && message.contains(words);
+            ensure!(is_unmet, "it is {status:?}: {message:?}");
+            Ok(true)
         })
         .await
     }
