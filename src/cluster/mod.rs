@@ -9,7 +9,7 @@ mod list;
 mod stream;
 
 pub use crate::object::ResourceKind;
-pub(crate) use causes::{why_failed, with_causes};
+pub(crate) use causes::with_causes;
 pub use gap::Gap;
 pub(crate) use list::{Cluster, Objects, objects};
 pub(crate) use stream::{Events, events, explain, rbac, refusal};

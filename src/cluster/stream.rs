@@ -9,7 +9,7 @@ use kube::runtime::watcher::{self, Config, Event, watcher};
 use kube::{Api, Client, Resource};
 
 use super::bookmarks::NoAnswer;
-use super::causes::{why_refused, with_causes};
+use super::causes::with_causes;
 use crate::condition::Watch;
 use crate::engine::WATCH_LENGTH;
 use crate::engine::io::{Object, Seen};
@@ -92,6 +92,9 @@ pub(crate) fn explain(error: &watcher::Error, watch: Watch, server: &str) -> Opt
     let Some(status) = refusal(error) else {
         return unrefused(error, name, server);
     };
+    // The decoder makes an empty status of what is no event.
+    let message = Some(&*status.message).filter(|it| !it.is_empty());
+    let message = message.unwrap_or("what it sent is no event of a watch");
     Some(match status.code {
         410 => return None,
         404 if watch == Watch::Rules => format!(
@@ -100,11 +103,14 @@ pub(crate) fn explain(error: &watcher::Error, watch: Watch, server: &str) -> Opt
         404 if matches!(watch, Watch::NodeClaims | Watch::NodePools) => format!(
             "the CustomResourceDefinition {name} is not installed: no NodeClaim can be deleted until Karpenter is installed"
         ),
-        // The decoder makes an empty status of what is no event.
-        _ if status.message.is_empty() => {
-            format!("cannot watch {name}: what it sent is no event of a watch")
-        }
-        _ => why_refused(&format!("list and watch {name}"), status, rbac(name)),
+        401 => format!(
+            "the API server does not know who we are ({message}): check the kubeconfig's credentials"
+        ),
+        403 => format!(
+            "no permission to list and watch {name} ({message}): grant it with `kubectl apply -k {}`",
+            rbac(name)
+        ),
+        _ => format!("cannot watch {name}: {message}"),
     })
 }
 

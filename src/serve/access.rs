@@ -24,7 +24,7 @@ use tracing::{debug, info, warn};
 use super::lock;
 use super::permits::Permits;
 use super::server::Peer;
-use crate::cluster::why_failed;
+use crate::cluster::with_causes;
 
 /// How long one request may wait for the API server. Scrapes usually time out after 10 s.
 const DEADLINE: Duration = Duration::from_secs(5);
@@ -145,8 +145,8 @@ impl AccessGuard {
             ..TokenReview::default()
         };
         let answer = self.tokens.create(&PostParams::default(), &review).await;
-        let what = "create tokenreviews.authentication.k8s.io";
-        let answer = answer.map_err(|it| why_failed(what, &it, "config/rbac"))?;
+        let answer =
+            answer.map_err(|error| reason("tokenreviews.authentication.k8s.io", &error))?;
         let status = answer.status.unwrap_or_default();
         let is_valid = status.authenticated.unwrap_or_default();
         let Some(user) = status.user.filter(|_| is_valid) else {
@@ -167,8 +167,8 @@ impl AccessGuard {
             ..SubjectAccessReview::default()
         };
         let answer = self.rights.create(&PostParams::default(), &review).await;
-        let what = "create subjectaccessreviews.authorization.k8s.io";
-        let answer = answer.map_err(|it| why_failed(what, &it, "config/rbac"))?;
+        let what = "subjectaccessreviews.authorization.k8s.io";
+        let answer = answer.map_err(|error| reason(what, &error))?;
         if answer.status.is_some_and(|status| status.allowed) {
             return Ok(Ok(()));
         }
@@ -186,6 +186,17 @@ impl AccessGuard {
             None if before.is_some() => info!("access to metrics can be checked again"),
             _ => {}
         }
+    }
+}
+
+fn reason(what: &str, error: &kube::Error) -> String {
+    match error {
+        kube::Error::Api(status) if status.code == 403 => format!(
+            "no permission to create {what} ({}): grant it with `kubectl apply -k config/rbac`",
+            status.message
+        ),
+        kube::Error::Api(status) => format!("cannot create {what}: {}", status.message),
+        error => format!("cannot reach the API server: {}", with_causes(error)),
     }
 }
 

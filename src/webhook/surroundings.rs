@@ -15,7 +15,7 @@ use tokio::sync::Semaphore;
 use tokio::time::timeout;
 use tracing::debug;
 
-use crate::cluster::{client, why_failed, with_causes};
+use crate::cluster::{client, with_causes};
 use crate::condition::{CriticalComponentClass, Source};
 use crate::engine::{Readers, Settings};
 use crate::finding::Around;
@@ -175,7 +175,13 @@ impl Surveyor {
     pub(super) async fn rules(&self) -> Result<RuleSet, String> {
         let params = ListParams::default();
         let listed = client::in_time(RULES_DEADLINE, self.list::<RuleObject>(&params)).await;
-        let (rules, _) = listed.map_err(|it| why_failed("list rules", &it, "config/rbac"))?;
+        let (rules, _) = listed.map_err(|error| match error {
+            kube::Error::Api(status) if status.code == 403 => format!(
+                "the webhook has no permission to list rules ({}): grant it with `kubectl apply -k config/rbac`",
+                status.message
+            ),
+            error => format!("the rules cannot be listed: {}", with_causes(&error)),
+        })?;
         let rules = rules.into_iter().filter_map(|rule| rule.read().ok());
         let rules = rules.map(|it| Rule::compile(&it.metadata, it.spec, self.classes()));
         let passing_taints = self.settings.passing_taints.clone();

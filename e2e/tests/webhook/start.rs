@@ -55,7 +55,7 @@ async fn without_permissions_the_webhook_waits_and_says_what_it_needs() -> Resul
     let binding = "clusterrolebinding/nrr-manager-rolebinding";
     cluster.kubectl(&["delete", binding]).await?;
     let unseen = rule("unseen", "unseen", "a");
-    let why = "no permission to list rules";
+    let why = "the webhook has no permission to list rules";
     eventually("it fails closed", SOON, async || {
         let result = create(&cluster, unseen.clone()).await;
         let is_refused = result.is_err_and(|error| error.to_string().contains(why));

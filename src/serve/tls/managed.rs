@@ -21,7 +21,7 @@ use tracing::{info, warn};
 
 use super::certificate::{CHAIN, KEY, ServingCertificate, issue};
 use super::serving::Certificates;
-use crate::cluster::{client, why_failed};
+use crate::cluster::{client, with_causes};
 
 const SECRET: &str = "nrr-webhook-server-cert";
 /// The configuration by which the API server knows the webhook.
@@ -257,11 +257,18 @@ async fn request<T>(
     let problem = match client::in_time(DEADLINE, request).await {
         Ok(answer) => return Ok(answer),
         Err(kube::Error::Api(status)) if status.code == 409 => return Err(Setback::Outrun),
-        Err(kube::Error::Api(status)) if matches!(status.code, 403 | 404) => format!(
-            "cannot {what} ({}): install config/webhook with `kubectl apply -k config/webhook`",
-            status.message
+        Err(kube::Error::Api(status)) => {
+            let remedy = match status.code {
+                401 => ": check the kubeconfig's credentials",
+                403 | 404 => ": install config/webhook with `kubectl apply -k config/webhook`",
+                _ => "",
+            };
+            format!("cannot {what} ({}){remedy}", status.message)
+        }
+        Err(error) => format!(
+            "cannot reach the API server to {what}: {}",
+            with_causes(&error)
         ),
-        Err(error) => why_failed(what, &error, "config/webhook"),
     };
     Err(Setback::Problem(problem))
 }
