@@ -153,9 +153,9 @@ impl Observations {
             && let Some(wrote) = node.kubelet_wrote().filter(|_| !self.is_boot_told)
         {
             let before = known.and_then(Node::kubelet_wrote);
-            let goes_on = before.is_some_and(|before| before < wrote);
+            let clock_went_on = before.is_some_and(|before| before < wrote);
             boot.older = boot.older.max(wrote);
-            boot.older_by_kubelet = if goes_on { wrote } else { boot.older };
+            boot.older_by_kubelet = if clock_went_on { wrote } else { boot.older };
             self.is_boot_told = true;
         }
         any_moved

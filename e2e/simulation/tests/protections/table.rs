@@ -98,7 +98,7 @@ pub(crate) const PROTECTIONS: &[Protection] = &[
         ("src/condition/trust.rs", "!heartbeat.is_some_and(|it| it.in_this_boot)", "false"),
     ]),
     without("the controller's clock dates a reboot", REMOVAL, "regate-components", &[
-        ("src/condition/observations.rs", "if goes_on { wrote } else { boot.older }", "now"),
+        ("src/condition/observations.rs", "if clock_went_on { wrote } else { boot.older }", "now"),
     ]),
     without("pods from before a reboot count as Ready", REMOVAL, "regate-late-pods", &[
         ("src/condition/pods.rs", "facts.trust.distrusts_until(OLD_PODS, facts.now)", "None"),
