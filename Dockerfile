@@ -7,7 +7,7 @@ ENV RUSTUP_TOOLCHAIN=1.95.0
 WORKDIR /nodegate
 COPY . .
 RUN --mount=type=cache,target=/usr/local/cargo/registry --mount=type=cache,target=/nodegate/target \
-    cargo build --release --locked --package nodegate --bins && \
+    cargo build --release --locked --package nodegate-controller --package nodegate-reporter && \
     mkdir /image && cp target/release/nodegate-controller target/release/nodegate-reporter /image/ && \
     ln -s nodegate-controller /image/manager
 

@@ -9,8 +9,6 @@ CLUSTER = $(DEBUG)/cluster
 GENERATE = $(BUILD) --quiet --bin nodegate-generate && $(DEBUG)/nodegate-generate
 REALNODE = $(BUILD) --quiet --bin realnode && $(DEBUG)/realnode
 TEST = MAKEFLAGS= $(CARGO) test --workspace
-# The tests in the files and folders of a folder.
-tests-in = $(addprefix --test ,$(basename $(notdir $(wildcard $(1)/*.rs) $(patsubst %/main.rs,%,$(wildcard $(1)/*/main.rs)))))
 MANIFESTS = charts/nodegate/files
 ALERTS = $(MANIFESTS)/prometheus/prometheus_rule.yaml
 BENCH_BIN = $(or $(CARGO_TARGET_DIR),target)/release/bench
@@ -20,6 +18,7 @@ BOOK = target/book-src
 # Tools that Cargo installs, and their versions.
 TOOLS = target/tools/bin
 VERSION_cargo-deny = @0.20.2
+VERSION_cargo-mutants = @27.1.0
 VERSION = $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -1)
 IMAGE ?= nodegate:$(VERSION)
 CONTAINER_TOOL ?= docker
@@ -54,8 +53,9 @@ nightly-lab:
 nightly-generated:
 	GENERATED_SECONDS=3600 $(MAKE) test-e2e T=generated
 
+# Another part each night, all in two months.
 nightly-mutants:
-	$(MAKE) mutants SECONDS=1800 MUTANTS="--seed $$(date +%-j) --at-least 85"
+	$(MAKE) mutants SHARD=$$(($$(date +%-j) % 60))/60
 
 nightly-protections: protections
 
@@ -92,7 +92,7 @@ test: ## Run every test, against a real control plane; KUBERNETES=1.34 is an ear
 	$(MAKE) --no-print-directory test-e2e
 
 test-unit: $(CLUSTER) ## Run the tests that need no control plane
-	$(TEST) --lib --bins $(call tests-in,tests)
+	$(TEST) --lib --bins --test allocations
 	$(TEST) --doc
 
 test-e2e: ready ## Run the tests against a real control plane, and the simulation's; T='metrics cli' runs those alone
@@ -123,35 +123,36 @@ lab: ## Break simulated clusters around the engine for a minute, or SECONDS=3600
 protections: ## Take each protection out of the engine and see that a law of the simulation breaks (some minutes)
 	$(TEST) --test protections -- --ignored --nocapture
 
-# One build has them all, each behind a switch. It takes some minutes; a mutant then takes a second or two.
-mutants: ## Change the code that decides in small ways and see that a test notices, 7 minutes or SECONDS=3600; MUTANTS='--help' tells more
-	$(CARGO) run --quiet --package nodegate-mutants -- --seconds $(or $(SECONDS),420) $(MUTANTS)
+# A mutant takes as long as to build its crate and run the crate's tests.
+mutants: $(TOOLS)/cargo-mutants ## Change the code that decides in small ways and see that a test notices; SHARD=3/60 is another part of them
+	PATH="$(CURDIR)/$(TOOLS):$$PATH" $(CARGO) mutants --package nodegate-core --package nodegate-engine --output target \
+		--shard $(or $(SHARD),0/60) $(MUTANTS)
 
 bench: ## Measure the controller (10 minutes and more, BENCH='--help' tells more), or W=cli, micro, fleet or instructions
 	$(MAKE) --no-print-directory bench-$(or $(W),controller)
 
 # Figures of builds without optimization say nothing.
 bench-controller: controlplane
-	$(CARGO) build --release --package nodegate --package nodegate-bench --bin nodegate-controller --bin bench
+	$(CARGO) build --release --package nodegate-controller --package nodegate-bench --bin nodegate-controller --bin bench
 	$(BENCH_BIN) $(BENCH)
 
 # The commands of kubectl nodegate with 5,000 nodes and 15,000 critical pods.
 bench-cli: controlplane
-	$(CARGO) build --release --package nodegate --package nodegate-bench --bin nodegate-controller --bin kubectl-nodegate --bin bench-cli
+	$(CARGO) build --release --package nodegate-controller --package kubectl-nodegate --package nodegate-bench --bin nodegate-controller --bin kubectl-nodegate --bin bench-cli
 	$(BENCH_BIN)-cli $(BENCH)
 
 # Single decisions, those for a hostile node too, and the decoding of one node: nanoseconds and allocations.
 bench-micro:
-	$(CARGO) test --release --package nodegate --lib engine::tests::bounds
-	$(CARGO) bench --package nodegate --bench decide --bench hostile --bench decode
+	$(CARGO) test --release --package nodegate-engine --lib tests::bounds
+	$(CARGO) bench --package nodegate-benches --bench decide --bench hostile --bench decode
 
 # The engine alone with a whole fleet.
 bench-fleet:
-	$(CARGO) bench --quiet --package nodegate --bench fleet -- $(or $(NODES),100000) $(or $(RULES),2)
+	$(CARGO) bench --quiet --package nodegate-benches --bench fleet -- $(or $(NODES),100000) $(or $(RULES),2)
 
 # The instructions of single decisions, held to their bounds; needs valgrind.
 bench-instructions:
-	$(CARGO) bench --quiet --package nodegate --profile dev --bench instructions
+	$(CARGO) bench --quiet --package nodegate-benches --profile dev --bench instructions
 
 demo: ## Show what Nodegate does; KEEP=1 leaves the cluster running
 	@hack/demo $(if $(KEEP),--keep)

@@ -5,7 +5,7 @@
 use divan::counter::BytesCount;
 use divan::{AllocProfiler, Bencher, black_box};
 use k8s_openapi::api::core::v1;
-use nodegate::object::{Node, Watched};
+use nodegate_core::object::{Node, Watched};
 use serde_json::{Value, json};
 
 #[global_allocator]

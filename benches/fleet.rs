@@ -13,11 +13,11 @@ use std::time::{Duration, Instant};
 
 use allocation_counter::measure;
 use jiff::{SignedDuration, Timestamp};
-use nodegate::condition::{ComponentGroup, Watch};
-use nodegate::config::Config;
-use nodegate::engine::io::{Answer, Effect, Input, Now, Object, Request, RequestId, Seen};
-use nodegate::engine::{Engine, Settings};
-use nodegate::guard::Limits;
+use nodegate_core::condition::{ComponentGroup, Watch};
+use nodegate_core::config::Config;
+use nodegate_core::guard::Limits;
+use nodegate_engine::io::{Answer, Effect, Input, Now, Object, Request, RequestId, Seen};
+use nodegate_engine::{Engine, Settings};
 use serde_json::{Value, json};
 
 use objects::{CRITICAL, REPORTED, daemon_set, decode, rule};

@@ -7,9 +7,9 @@ mod world;
 use std::sync::Arc;
 
 use divan::Bencher;
-use nodegate::api::ConditionStatus;
-use nodegate::condition::{Component, ComponentGroup, NamedComponent};
-use nodegate::object::{DaemonSet, Node, NodeCondition, ObjectKey, Pod, ResourceSlice, Taint};
+use nodegate_core::api::ConditionStatus;
+use nodegate_core::condition::{Component, ComponentGroup, NamedComponent};
+use nodegate_core::object::{DaemonSet, Node, NodeCondition, ObjectKey, Pod, ResourceSlice, Taint};
 use world::{Source, World, kept};
 
 const COUNTS: [usize; 3] = [100, 1_000, 10_000];

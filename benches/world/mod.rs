@@ -7,16 +7,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use nodegate::condition::{
+use nodegate_core::condition::{
     ByGroup, Component, ComponentGroup, CriticalComponentClass, NamedComponent, Observations, Watch,
 };
-use nodegate::config::Config;
-use nodegate::object::{
+use nodegate_core::config::Config;
+use nodegate_core::object::{
     DaemonSet, Kept, Node, ObjectKey, Pod, ResourceSlice, RuleObject, State, Watched,
 };
-use nodegate::plan::{ClusterState, NodeHistory, NodePlan, NodeState, plan};
-use nodegate::repair::{Census, Karpenter, NoClaim};
-use nodegate::rule::{Rule, RuleSet};
+use nodegate_core::plan::{ClusterState, NodeHistory, NodePlan, NodeState, plan};
+use nodegate_core::repair::{Census, Karpenter, NoClaim};
+use nodegate_core::rule::{Rule, RuleSet};
 use serde_json::{Value, json};
 
 use objects::{CRITICAL, REPORTED, daemon_set, decode, pod, rule, rule_name, rule_uid, taint_key};
@@ -177,7 +177,7 @@ impl World {
         let set = self.plan().conditions.set;
         let published = set
             .into_iter()
-            .map(|condition| nodegate::object::NodeCondition {
+            .map(|condition| nodegate_core::object::NodeCondition {
                 kind: condition.kind.into(),
                 status: condition.status,
                 reason: condition.reason.into(),

@@ -5,10 +5,10 @@ use std::path::PathBuf;
 use clap::{Args, ColorChoice, Parser, Subcommand, ValueEnum};
 
 use super::complete::Shell;
-use crate::api::Duration;
-use crate::cluster::ResourceKind;
-use crate::process::UsageError;
-use crate::text::documentation;
+use nodegate_cluster::ResourceKind;
+use nodegate_cluster::process::UsageError;
+use nodegate_core::api::Duration;
+use nodegate_core::text::documentation;
 
 /// What ends the help of a command: the exit codes, which `docs/kubectl.md` explains, and the address of the page about it.
 fn after_help() -> String {

@@ -4,7 +4,7 @@
 use clap::{Arg, Command, ValueEnum};
 
 use super::command::{EXPLAINED, explained_kind};
-use crate::cluster::ResourceKind;
+use nodegate_cluster::ResourceKind;
 
 /// What may come next; only what begins as the last word does is offered.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -98,7 +98,7 @@ pub(super) const fn script(shell: Shell) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cli::Plugin;
+    use crate::Plugin;
     use clap::CommandFactory;
 
     #[test]

@@ -3,8 +3,8 @@
 use std::fmt;
 use std::path::Path;
 
-use crate::cluster::{Gap, ResourceKind, client};
-use crate::config;
+use nodegate_cluster::{Gap, ResourceKind, client};
+use nodegate_core::config;
 
 #[derive(Debug, thiserror::Error)]
 pub enum CliError {

@@ -9,7 +9,7 @@ use serde::Serialize;
 use textwrap::core::display_width;
 use textwrap::{Options, WordSeparator, WordSplitter, wrap};
 
-use crate::text::printable;
+use nodegate_core::text::printable;
 
 /// Joins the words of a command, which is not broken.
 const JOINT: &str = "\u{a0}";
@@ -139,9 +139,9 @@ macro_rules! states {
         }
 
         impl $name {
-            pub(super) const fn words(self) -> ($crate::cli::page::Look, &'static str) {
+            pub(super) const fn words(self) -> ($crate::page::Look, &'static str) {
                 match self {
-                    $( Self::$state => ($crate::cli::page::Look::$look, $words), )+
+                    $( Self::$state => ($crate::page::Look::$look, $words), )+
                 }
             }
         }

@@ -10,15 +10,15 @@ use serde::Serialize;
 use super::explain::ConditionOnNode;
 use super::page::{Line, Page, states};
 use super::snapshot::Snapshot;
-use crate::api::{EnforcementMode, TaintPolicy};
-use crate::cluster::{Gap, ResourceKind};
-use crate::condition::{Component, Source};
-use crate::finding::{left_out_on, summed_up};
-use crate::object::Node;
-use crate::plan::{Decision, Outcome, Standing, WaitReason};
-use crate::repair::{Deadline, Verdict};
-use crate::rule::ownership::BootstrapRecord;
-use crate::rule::{Reach, Rule};
+use nodegate_cluster::{Gap, ResourceKind};
+use nodegate_core::api::{EnforcementMode, TaintPolicy};
+use nodegate_core::condition::{Component, Source};
+use nodegate_core::finding::{left_out_on, summed_up};
+use nodegate_core::object::Node;
+use nodegate_core::plan::{Decision, Outcome, Standing, WaitReason};
+use nodegate_core::repair::{Deadline, Verdict};
+use nodegate_core::rule::ownership::BootstrapRecord;
+use nodegate_core::rule::{Reach, Rule};
 
 /// What one rule makes of one node.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -474,11 +474,11 @@ fn remark(outcome: &Outcome<'_>, node: &Node) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cli::explain::explain_node;
-    use crate::cli::page::Render;
-    use crate::cli::snapshot::Leader;
-    use crate::cli::status::status;
-    use crate::cli::testing::Scene;
+    use crate::explain::explain_node;
+    use crate::page::Render;
+    use crate::snapshot::Leader;
+    use crate::status::status;
+    use crate::testing::Scene;
     use crate::testing::{Builder, GATE, RuleBuilder, at, node, rule};
     use k8s_openapi::api::coordination::v1::Lease;
     use serde_json::json;

@@ -30,11 +30,11 @@ use super::rows::rows;
 use super::snapshot::{CHECKED, Wanted, last_seen, node_of};
 use super::status::status;
 use super::suggest::suggest;
-use crate::cluster::ResourceKind;
-use crate::object::{ObjectKey, RuleObject};
-use crate::selector::Filter;
-use crate::text::{printable, printable_lines};
 use access::{configured, opened, page, print, read, source, write};
+use nodegate_cluster::ResourceKind;
+use nodegate_core::object::{ObjectKey, RuleObject};
+use nodegate_core::selector::Filter;
+use nodegate_core::text::{printable, printable_lines};
 
 const FOUND: u8 = 2;
 /// Of how many held nodes a report has everything.
@@ -200,7 +200,10 @@ fn file(path: &Path) -> Result<(String, String), CliError> {
 }
 
 /// Waits until no node is held, or until the timeout; standard error says what for.
-async fn wait(timeout: crate::api::Duration, common: &CommonArgs) -> anyhow::Result<ExitCode> {
+async fn wait(
+    timeout: nodegate_core::api::Duration,
+    common: &CommonArgs,
+) -> anyhow::Result<ExitCode> {
     let source = source(&common.access).await?;
     let end = Instant::now() + timeout.as_std();
     let mut live = Live::begin(&source, configured(&common.access)?).await?;

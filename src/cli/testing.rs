@@ -1,5 +1,8 @@
 //! Snapshots for tests, from builders and JSON.
 
+#[path = "../core/testing/mod.rs"]
+mod shared;
+
 use std::collections::BTreeMap;
 use std::time::Instant;
 
@@ -7,12 +10,13 @@ use jiff::Timestamp;
 
 use super::page::Page;
 use super::snapshot::{Manifests, Snapshot};
-use crate::condition::Watch;
-use crate::config::Config;
-use crate::engine::Forecast;
-use crate::engine::io::{Now, Object, Seen};
-use crate::object::RuleObject;
-use crate::testing::{NodeBuilder, RuleBuilder};
+use nodegate_core::condition::Watch;
+use nodegate_core::config::Config;
+use nodegate_core::object::RuleObject;
+use nodegate_engine::Forecast;
+use nodegate_engine::io::{Now, Object, Seen};
+
+pub(crate) use shared::*;
 
 impl Page {
     pub(super) fn plain(now: Timestamp) -> Self {

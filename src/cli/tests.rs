@@ -15,9 +15,9 @@ use super::read::{Lists, ObjectSource, snapshot, with_rules};
 use super::rows::rows;
 use super::snapshot::{PendingPod, Snapshot, Wanted};
 use super::status::status;
-use crate::cluster::ResourceKind;
-use crate::config::Config;
 use crate::testing::{Builder, PodBuilder, RuleBuilder, at, csi_node, daemon_set, node, pod, rule};
+use nodegate_cluster::ResourceKind;
+use nodegate_core::config::Config;
 
 /// The widths that are checked, and that of the golden files.
 const WIDTHS: [usize; 4] = [80, 100, 120, 200];
@@ -112,7 +112,7 @@ fn fleet() -> ObjectSource {
         "status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]},
     });
     let lease = json!({
-        "metadata": {"namespace": "nrr-system", "name": crate::api::names::LEASE},
+        "metadata": {"namespace": "nrr-system", "name": nodegate_core::api::names::LEASE},
         "spec": {"holderIdentity": "nrr-controller-manager-7c6b9d5f48-l2xq7_1", "leaseDurationSeconds": 15,
             "renewTime": at(NOW - 1)},
     });
@@ -219,7 +219,7 @@ fn nothing_is_wider_than_the_page_nor_broken_within_a_word() {
 
 #[test]
 fn what_is_printed_is_as_the_golden_files_have_it() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/cli/golden");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("golden");
     for (command, text) in printed(Some(GOLDEN)) {
         let path = folder.join(format!("{command}.txt"));
         if std::env::var_os("UPDATE_GOLDEN").is_some() {

@@ -13,9 +13,9 @@ use std::borrow::Cow;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use axum::http::{Request, Response, StatusCode, Uri};
 use futures::future::BoxFuture;
 use futures::stream::{self, BoxStream, StreamExt, TryStreamExt};
+use http::{Request, Response, StatusCode, Uri};
 use http_body_util::{BodyExt, StreamBody};
 use hyper::body::{Bytes, Frame};
 use kube::client::{Body, ClientBuilder, DynBody};
@@ -29,7 +29,7 @@ use super::causes::with_causes;
 use super::client;
 
 /// A client for watches, whose bookmarks are visible.
-pub(crate) fn client(config: Config) -> Result<Client, client::Error> {
+pub fn client(config: Config) -> Result<Client, client::Error> {
     let builder = ClientBuilder::try_from(config);
     let builder = builder.map_err(|error| client::Error::Client(with_causes(&error)))?;
     Ok(builder.with_layer(&WatchLayer::default()).build())
@@ -226,14 +226,14 @@ fn bound(body: Box<DynBody>, ends: Instant, limit: Duration) -> Frames {
 
 #[cfg(test)]
 mod tests {
-    use axum::http::header::RETRY_AFTER;
+    use http::header::RETRY_AFTER;
     use http_body_util::Full;
     use kube::core::{Status, WatchEvent};
     use serde_json::json;
     use tower::service_fn;
 
     use super::*;
-    use crate::object::{Node, Watched};
+    use nodegate_core::object::{Node, Watched};
 
     const LINES: &str = concat!(
         r#"{"type":"ADDED","object":{"metadata":{"name":"a"}}}"#,

@@ -3,8 +3,8 @@
 use std::path::Path;
 use std::time::Duration;
 
-use axum::http::header::{ACCEPT, DATE, RETRY_AFTER, USER_AGENT};
-use axum::http::{HeaderMap, HeaderValue, Request, response};
+use http::header::{ACCEPT, DATE, RETRY_AFTER, USER_AGENT};
+use http::{HeaderMap, HeaderValue, Request, response};
 use http_body_util::BodyExt;
 use jiff::Timestamp;
 use jiff::fmt::rfc2822;
@@ -21,6 +21,7 @@ const METADATA_ONLY: &str = "application/json;as=PartialObjectMetadata;g=meta.k8
 
 /// Why no API server can be reached.
 #[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages say it")]
 pub enum Error {
     #[error("cannot use kubeconfig {path}: {problem} (check the file that --kubeconfig names)")]
     Kubeconfig { path: String, problem: String },
@@ -35,7 +36,7 @@ pub enum Error {
 
 /// How to reach the cluster: this kubeconfig file or the environment, and this context or the current one. The client never
 /// retries: it would do so long after the reason for a request is stale.
-pub(crate) async fn config(
+pub async fn config(
     kubeconfig: Option<&Path>,
     context: Option<&str>,
     agent: &str,
@@ -93,12 +94,12 @@ fn in_cluster(kubeconfig: &KubeconfigError, may_be: bool) -> Result<Config, Erro
 }
 
 /// A client with one connection per request under way, so that no request waits behind a watch.
-pub(crate) fn connect(config: Config) -> Result<Client, Error> {
+pub fn connect(config: Config) -> Result<Client, Error> {
     Client::try_from(config).map_err(|error| Error::Client(with_causes(&error)))
 }
 
 /// The answer to a request, or an error after this time.
-pub(crate) async fn in_time<T>(
+pub async fn in_time<T>(
     limit: Duration,
     request: impl Future<Output = kube::Result<T>>,
 ) -> kube::Result<T> {
@@ -109,7 +110,7 @@ pub(crate) async fn in_time<T>(
 
 /// Makes a write whose answer is only the object's metadata. The rest is what was sent, or what a watch shows anyway, so
 /// neither end needs to encode or decode it.
-pub(crate) async fn write<T: DeserializeOwned>(
+pub async fn write<T: DeserializeOwned>(
     client: &Client,
     request: Result<Request<Vec<u8>>, request::Error>,
 ) -> kube::Result<T> {
@@ -121,7 +122,7 @@ pub(crate) async fn write<T: DeserializeOwned>(
 
 /// Makes a request. Unlike the client's own method, an error also has the retry delay if the API server sends it only in a
 /// header, as its priority and fairness does.
-pub(crate) async fn send<T: DeserializeOwned>(
+pub async fn send<T: DeserializeOwned>(
     client: &Client,
     request: Result<Request<Vec<u8>>, request::Error>,
 ) -> kube::Result<T> {
@@ -154,13 +155,13 @@ pub(crate) fn refusal(head: &response::Parts, body: &[u8]) -> Status {
 }
 
 /// The API server's time when it answered, in whole seconds.
-pub(crate) fn served_at(headers: &HeaderMap) -> Option<Timestamp> {
+pub fn served_at(headers: &HeaderMap) -> Option<Timestamp> {
     let date = headers.get(DATE)?.to_str().ok()?;
     rfc2822::parse(date).ok().map(|date| date.timestamp())
 }
 
 /// How long the API server asks to wait before a retry, if it does.
-pub(crate) fn retry_after(status: &Status) -> Option<Duration> {
+pub fn retry_after(status: &Status) -> Option<Duration> {
     let seconds = status.details.as_ref()?.retry_after_seconds;
     (seconds > 0).then(|| Duration::from_secs(seconds.into()))
 }
@@ -187,7 +188,7 @@ fn first_line(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use axum::http::Response;
+    use http::Response;
 
     #[test]
     fn a_refusal_says_when_to_retry_after() {

@@ -6,7 +6,7 @@ use kube::Error;
 use serde::{Deserialize, Serialize};
 
 use super::causes::with_causes;
-use crate::object::ResourceKind;
+use nodegate_core::object::ResourceKind;
 
 /// A kind that could not be read, at all or to its end.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -23,7 +23,8 @@ pub struct Gap {
 }
 
 impl Gap {
-    pub(crate) fn failed(kind: ResourceKind, why: impl Into<String>) -> Self {
+    /// A kind that could not be read to its end, and why.
+    pub fn failed(kind: ResourceKind, why: impl Into<String>) -> Self {
         Self {
             kind,
             forbidden: false,
@@ -32,7 +33,8 @@ impl Gap {
         }
     }
 
-    pub(crate) fn absent(kind: ResourceKind) -> Self {
+    /// A resource that the cluster does not have.
+    pub fn absent(kind: ResourceKind) -> Self {
         Self {
             absent: true,
             ..Self::failed(kind, "the cluster has no such resource")
@@ -51,7 +53,7 @@ impl Gap {
     }
 
     /// Which list was refused.
-    pub(crate) fn refusal(&self) -> String {
+    pub fn refusal(&self) -> String {
         let name = self.kind.name();
         if self.forbidden {
             format!("not allowed to list {name}")

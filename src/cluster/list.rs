@@ -12,8 +12,8 @@ use serde_json::value::RawValue;
 use super::bookmarks;
 use super::client;
 use super::gap::{Gap, why};
-use crate::object::ResourceKind;
-use crate::selector::Filter;
+use nodegate_core::object::ResourceKind;
+use nodegate_core::selector::Filter;
 
 /// The most objects of a page.
 const PAGE: u32 = 500;
@@ -21,10 +21,12 @@ const PAGE: u32 = 500;
 const ATTEMPTS: usize = 3;
 
 /// The objects of a list, as JSON. It ends with the list, or with an error.
-pub(crate) type Objects<'a> = LocalBoxStream<'a, Result<String, Gap>>;
+pub type Objects<'a> = LocalBoxStream<'a, Result<String, Gap>>;
 
+/// An API server, for reading.
 #[derive(Clone)]
-pub(crate) struct Cluster {
+pub struct Cluster {
+    /// Its bookmarks are visible.
     pub client: Client,
     /// Its name in the kubeconfig, or its address.
     pub name: String,
@@ -33,13 +35,14 @@ pub(crate) struct Cluster {
 }
 
 /// The objects of a list or page, not yet decoded.
-pub(crate) fn objects(list: ObjectList<Box<RawValue>>) -> Vec<String> {
+pub fn objects(list: ObjectList<Box<RawValue>>) -> Vec<String> {
     let items = list.items.into_iter().map(Box::<str>::from);
     items.map(String::from).collect()
 }
 
 impl Cluster {
-    pub(crate) async fn connect(
+    /// Connects as a kubeconfig says, or as the pod that this process is in; `user` is impersonated.
+    pub async fn connect(
         kubeconfig: Option<&Path>,
         context: Option<&str>,
         agent: &str,
@@ -57,7 +60,7 @@ impl Cluster {
 
     /// The objects of a list. If the list expires on the API server, it continues from the current state, and may then contain
     /// duplicates or deleted objects.
-    pub(crate) fn list(&self, kind: ResourceKind, filter: &Filter) -> Objects<'_> {
+    pub fn list(&self, kind: ResourceKind, filter: &Filter) -> Objects<'_> {
         let path = kind.path(filter.namespace.as_deref());
         let first = ListParams {
             label_selector: filter.labels.as_ref().map(ToString::to_string),
@@ -104,7 +107,7 @@ impl Cluster {
     }
 
     /// The object of this name, if there is one; otherwise why that is unknown.
-    pub(crate) async fn found<K>(&self, name: &str) -> Result<Option<K>, String>
+    pub async fn found<K>(&self, name: &str) -> Result<Option<K>, String>
     where
         K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned,
     {
@@ -113,7 +116,7 @@ impl Cluster {
     }
 
     /// The answer, or why this API server gave none.
-    pub(crate) fn answered<T>(&self, answer: kube::Result<T>) -> Result<T, String> {
+    pub fn answered<T>(&self, answer: kube::Result<T>) -> Result<T, String> {
         answer.map_err(|error| why(&error, &self.server))
     }
 }

@@ -10,14 +10,12 @@ use kube::{Api, Client, Resource};
 
 use super::bookmarks::NoAnswer;
 use super::causes::with_causes;
-use crate::condition::Watch;
-use crate::engine::WATCH_LENGTH;
-use crate::engine::io::{Object, Seen};
-use crate::object::{self, Kind, Watched};
-use crate::selector::Filter;
+use nodegate_core::condition::{Object, Seen, WATCH_LENGTH, Watch};
+use nodegate_core::object::{self, Kind, Watched};
+use nodegate_core::selector::Filter;
 
 /// The manifests that grant what the controller does to the objects of which this is the name, or a message about them.
-pub(crate) fn rbac(about: &str) -> &'static str {
+pub fn rbac(about: &str) -> &'static str {
     if about.contains("karpenter.sh") {
         "config/karpenter"
     } else {
@@ -25,10 +23,11 @@ pub(crate) fn rbac(about: &str) -> &'static str {
     }
 }
 
-pub(crate) type Events = BoxStream<'static, watcher::Result<Seen>>;
+/// What a watch shows, and its errors, after which it goes on.
+pub type Events = BoxStream<'static, watcher::Result<Seen>>;
 
 /// What a watch of these objects shows.
-pub(crate) fn events(client: &Client, watch: Watch, scope: &Filter) -> Events {
+pub fn events(client: &Client, watch: Watch, scope: &Filter) -> Events {
     match watch {
         Watch::Nodes => shown(client, watch, scope, Object::Node),
         Watch::CsiNodes => shown(client, watch, scope, Object::CsiNode),
@@ -76,7 +75,7 @@ fn shown<T: Kind + Send + 'static>(
 }
 
 /// The API server's refusal, if it is one.
-pub(crate) fn refusal(error: &watcher::Error) -> Option<&Status> {
+pub fn refusal(error: &watcher::Error) -> Option<&Status> {
     match error {
         watcher::Error::WatchError(status)
         | watcher::Error::InitialListFailed(kube::Error::Api(status))
@@ -87,7 +86,7 @@ pub(crate) fn refusal(error: &watcher::Error) -> Option<&Status> {
 }
 
 /// Why a watch does not work, and what to do about it; `None` if a plain retry is enough.
-pub(crate) fn explain(error: &watcher::Error, watch: Watch, server: &str) -> Option<String> {
+pub fn explain(error: &watcher::Error, watch: Watch, server: &str) -> Option<String> {
     let name = watch.name();
     let Some(status) = refusal(error) else {
         return unrefused(error, name, server);

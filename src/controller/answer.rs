@@ -2,15 +2,15 @@
 
 use std::time::Duration;
 
-use crate::cluster::{client, rbac, with_causes};
-use crate::engine::RequestError;
+use nodegate_cluster::{client, rbac, with_causes};
+use nodegate_engine::RequestError;
 
 pub(super) async fn within<T>(
     deadline: Duration,
     request: impl Future<Output = kube::Result<T>>,
 ) -> Result<T, RequestError> {
     match tokio::time::timeout(deadline, request).await {
-        Ok(result) => result.map_err(RequestError::from),
+        Ok(result) => result.map_err(failed),
         Err(_) => Err(RequestError::TimedOut(deadline)),
     }
 }
@@ -24,41 +24,39 @@ fn with_remedy(message: String) -> String {
     format!("{message} (grant it with `kubectl apply -k {rbac}`)")
 }
 
-impl From<kube::Error> for RequestError {
-    fn from(error: kube::Error) -> Self {
-        let status = match error {
-            kube::Error::Api(status) => status,
-            error @ (kube::Error::HyperError(_) | kube::Error::Service(_)) => {
-                return Self::Unreachable(with_causes(&error));
-            }
-            error => return Self::Failed(with_causes(&error)),
-        };
-        // That a webhook denies the request or fails says nothing about the state of the object or of the API server.
-        let message = &status.message;
-        if message.starts_with("admission webhook ") || message.contains("failed calling webhook ")
-        {
-            return Self::Failed(status.message);
+/// What an error of a request means to the engine.
+fn failed(error: kube::Error) -> RequestError {
+    let status = match error {
+        kube::Error::Api(status) => status,
+        error @ (kube::Error::HyperError(_) | kube::Error::Service(_)) => {
+            return RequestError::Unreachable(with_causes(&error));
         }
-        let retry_after = client::retry_after(&status);
-        // A failed `test` of a JSON patch is a 422 whose details name neither an object nor a field. A merge patch with another
-        // UID is one that names only `metadata.uid`.
-        let details = status.details.as_ref();
-        let is_another = details.is_some_and(|details| match details.causes.as_slice() {
-            [] => details.name.is_empty(),
-            causes => causes.iter().all(|cause| cause.field == "metadata.uid"),
-        });
-        match status.code {
-            404 => Self::Gone,
-            409 => Self::Conflict,
-            422 if is_another => Self::Conflict,
-            403 => Self::Failed(with_remedy(status.message)),
-            429 | 503 | 504 => Self::Throttled {
-                message: status.message,
-                retry_after,
-            },
-            500.. => Self::Broken(status.message),
-            _ => Self::Failed(status.message),
-        }
+        error => return RequestError::Failed(with_causes(&error)),
+    };
+    // That a webhook denies the request or fails says nothing about the state of the object or of the API server.
+    let message = &status.message;
+    if message.starts_with("admission webhook ") || message.contains("failed calling webhook ") {
+        return RequestError::Failed(status.message);
+    }
+    let retry_after = client::retry_after(&status);
+    // A failed `test` of a JSON patch is a 422 whose details name neither an object nor a field. A merge patch with another
+    // UID is one that names only `metadata.uid`.
+    let details = status.details.as_ref();
+    let is_another = details.is_some_and(|details| match details.causes.as_slice() {
+        [] => details.name.is_empty(),
+        causes => causes.iter().all(|cause| cause.field == "metadata.uid"),
+    });
+    match status.code {
+        404 => RequestError::Gone,
+        409 => RequestError::Conflict,
+        422 if is_another => RequestError::Conflict,
+        403 => RequestError::Failed(with_remedy(status.message)),
+        429 | 503 | 504 => RequestError::Throttled {
+            message: status.message,
+            retry_after,
+        },
+        500.. => RequestError::Broken(status.message),
+        _ => RequestError::Failed(status.message),
     }
 }
 
@@ -117,7 +115,7 @@ mod tests {
             (status(503, None), busy()),
             (status(504, None), busy()),
         ] {
-            assert_eq!(RequestError::from(error), expected);
+            assert_eq!(failed(error), expected);
         }
     }
 
@@ -136,7 +134,7 @@ mod tests {
                 details: nothing(),
                 ..Status::failure(message, "Reason").with_code(code)
             };
-            let error = RequestError::from(kube::Error::Api(status.boxed()));
+            let error = failed(kube::Error::Api(status.boxed()));
             assert_eq!(error, RequestError::Failed(message.into()), "{code}");
         }
     }

@@ -8,7 +8,7 @@ use k8s_openapi::api::coordination::v1::Lease;
 use tokio::sync::watch as cell;
 use tracing::info;
 
-use crate::api::names::{LEASE as LEASE_NAME, SUSPEND_ALL};
+use nodegate_core::api::names::{LEASE as LEASE_NAME, SUSPEND_ALL};
 
 /// Whether all rules are suspended; `None` until that is known.
 #[derive(Debug)]

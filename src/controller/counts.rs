@@ -8,11 +8,11 @@ use jiff::Timestamp;
 use prometheus::{HistogramVec, IntCounterVec};
 
 use super::metrics::Metrics;
-use crate::api::RepairAction;
-use crate::engine::error::{ADD_TAINT_ERROR, EVALUATION_ERROR, REMOVE_TAINT_ERROR};
-use crate::engine::io::Effect;
-use crate::engine::{Count, RuleCount};
-use crate::plan::{ChangeKind, TaintChange};
+use nodegate_core::api::RepairAction;
+use nodegate_core::plan::{ChangeKind, TaintChange};
+use nodegate_engine::error::{ADD_TAINT_ERROR, EVALUATION_ERROR, REMOVE_TAINT_ERROR};
+use nodegate_engine::io::Effect;
+use nodegate_engine::{Count, RuleCount};
 
 /// Of a metric that has no labels.
 const NONE: &[&str] = &[];

@@ -13,10 +13,10 @@ use super::gauges::Gauges;
 use super::health::{BEAT, Readiness};
 use super::metrics::Metrics;
 use super::requests::Requester;
-use crate::engine::election::Loss;
-use crate::engine::io::{Answer, Effect, Input, Now, RequestId, Seen};
-use crate::engine::{Engine, RequestError};
-use crate::serve::scrape::SurveyRequest;
+use nodegate_engine::election::Loss;
+use nodegate_engine::io::{Answer, Effect, Input, Now, RequestId, Seen};
+use nodegate_engine::{Engine, RequestError};
+use nodegate_serve::scrape::SurveyRequest;
 
 /// The most watch events taken in at once.
 const BATCH: usize = 512;

@@ -13,11 +13,12 @@ use tracing::{debug, info, warn};
 
 use super::health::Readiness;
 use super::metrics::Metrics;
-use crate::cluster::{Events, client, events, explain, refusal};
-use crate::condition::Watch;
-use crate::engine::io::Seen;
-use crate::engine::{Backoff, LONGEST_WAIT, Pauses};
-use crate::selector::Filter;
+use nodegate_cluster::{Events, client, events, explain, refusal};
+use nodegate_core::backoff::{Backoff, Pauses};
+use nodegate_core::condition::Watch;
+use nodegate_core::selector::Filter;
+use nodegate_engine::LONGEST_WAIT;
+use nodegate_engine::io::Seen;
 
 /// The pauses before a watch that failed goes on. They are short: until then, an API server that is back goes unnoticed, and a
 /// few requests a second are cheap.
@@ -224,8 +225,8 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::engine::io::Object;
-    use crate::object::Watched;
+    use nodegate_core::object::Watched;
+    use nodegate_engine::io::Object;
 
     /// The watch of nodes, and what it passes on.
     fn feed() -> (Feed, mpsc::Receiver<Seen>) {

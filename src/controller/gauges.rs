@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use prometheus::{GaugeVec, Opts};
 
-use crate::engine::{GAUGES, Reading};
-use crate::serve::metric::Registry;
+use nodegate_engine::{GAUGES, Reading};
+use nodegate_serve::metric::Registry;
 
 /// The gauges that a survey reads, by name.
 pub(super) struct Gauges {

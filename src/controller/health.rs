@@ -8,8 +8,8 @@ use axum::routing::get;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 
-use crate::serve::tls::Certificates;
-use crate::serve::{probed, serve_http};
+use nodegate_serve::tls::Certificates;
+use nodegate_serve::{probed, serve_http};
 
 /// The process is not alive once the loop has stood still this long. It starts a round at least every [`BEAT`].
 const STILL: Duration = Duration::from_secs(60);

@@ -1,4 +1,4 @@
-//! Leader election by a Lease: one instance writes, the others keep their caches warm. [`crate::engine::election`] decides;
+//! Leader election by a Lease: one instance writes, the others keep their caches warm. [`nodegate_engine::election`] decides;
 //! this file makes the requests, which no write limit delays.
 
 use std::time::{Duration, Instant};
@@ -16,14 +16,14 @@ use tracing::{info, warn};
 use super::answer::within;
 use super::brake::Brake;
 use super::health::Readiness;
-use crate::api::names::LEASE as LEASE_NAME;
-use crate::cluster::client;
-use crate::engine::RequestError;
-use crate::engine::election::{
+use nodegate_cluster::client;
+use nodegate_cluster::process::is_nodegate;
+use nodegate_core::api::names::LEASE as LEASE_NAME;
+use nodegate_core::object::{self, Version};
+use nodegate_engine::RequestError;
+use nodegate_engine::election::{
     LEASE_DURATION, LeaseClaim, Loss, Renewal, Term, is_blind, may_stand,
 };
-use crate::object::{self, Version};
-use crate::process::is_nodegate;
 
 /// How often the leader renews the lease, and the others read it.
 const RETRY_PERIOD: Duration = Duration::from_secs(2);

@@ -1,7 +1,7 @@
 //! The flags that limit the rate of writes, including Events. They do not delay the Lease: an instance that cannot renew it
 //! stops writing.
 
-use crate::engine::Rate;
+use nodegate_engine::Rate;
 
 /// How many requests that change something the API server is asked for.
 #[derive(Debug, Clone, Copy, Default, clap::Args)]

@@ -4,7 +4,8 @@
 //! These change as things happen (`counts`). Gauges of the current state are updated only for a scrape (`gauges`), so that they
 //! cost nothing in between.
 
-use crate::serve::metric::{Registry, metrics};
+use nodegate_serve::metric::Registry;
+use nodegate_serve::metrics;
 
 /// Times of whole starts.
 const BOOTSTRAP_BUCKETS: &[f64] = &[1.0, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1200.0];

@@ -4,7 +4,7 @@ use std::fmt::Debug;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use axum::http::Request as HttpRequest;
+use http::Request as HttpRequest;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ObjectReference;
 use k8s_openapi::api::events::v1::Event;
@@ -20,11 +20,11 @@ use serde::de::IgnoredAny;
 
 use super::answer::within;
 use super::metrics::Metrics;
-use crate::cluster::client;
-use crate::engine::RequestError;
-use crate::engine::io::{self as engine, Answer};
-use crate::engine::notice::{About, Notice};
-use crate::object::{self, ResourceKind, RuleObject, Watched};
+use nodegate_cluster::client;
+use nodegate_core::object::{self, ResourceKind, RuleObject, Watched};
+use nodegate_engine::RequestError;
+use nodegate_engine::io::{self as engine, Answer};
+use nodegate_engine::notice::{About, Notice};
 
 const DEADLINE: Duration = Duration::from_secs(10);
 const FIELD_MANAGER: &str = "nodegate";

@@ -11,11 +11,11 @@ use super::notice::{self, About, Notice};
 use super::outbox::Outbox;
 use super::repairs;
 use super::told::{Subject, Told};
-use crate::api::ConditionStatus;
-use crate::object::Node;
-use crate::plan::{ChangeKind, Decision, NodePlan, Origin, Outcome, PartKind, TaintChange};
-use crate::repair::BLOCKED_INTERVAL;
-use crate::rule::{Rule, is_foreign};
+use nodegate_core::api::ConditionStatus;
+use nodegate_core::object::Node;
+use nodegate_core::plan::{ChangeKind, Decision, NodePlan, Origin, Outcome, PartKind, TaintChange};
+use nodegate_core::repair::BLOCKED_INTERVAL;
+use nodegate_core::rule::{Rule, is_foreign};
 
 /// Missing components are announced only after this time: on every node that joins, some pods are still on their way.
 pub(super) const EVENT_DELAY: Duration = Duration::from_secs(1);

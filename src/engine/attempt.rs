@@ -1,18 +1,13 @@
 //! Attempts to write one thing: how they ended, and when the next one may be made. This is the retry policy of every write.
 //!
-//! Pauses double after each failure, and each is cut short by up to half, so that things that failed together are not retried
-//! together. The pauses are `backon`'s.
-//!
 //! Contention: someone keeps undoing a change. A thing is changed one way and back by turns, so a change that is made twice in a
 //! row was undone in between. The controller repeats it at once a few times a minute, then with growing pauses, until they stop.
 
 use std::time::{Duration, Instant};
 
-use backon::{BackoffBuilder, ExponentialBuilder};
-
 use super::error::RequestError;
-use super::map::hash;
-use crate::plan::TaintId;
+use nodegate_core::backoff::{Backoff, Pauses};
+use nodegate_core::plan::TaintId;
 
 /// This many repeats of a change within [`WINDOW`] are contention.
 const TOLERATED: u32 = 4;
@@ -21,78 +16,6 @@ const WINDOW: Duration = Duration::from_secs(60);
 const CONTENDED: Pauses = Pauses::between(Duration::from_secs(5), Duration::from_secs(5 * 60));
 /// After a conflict: a few retries are all but immediate.
 const CONFLICT: Pauses = Pauses::between(Duration::from_millis(1), Duration::from_secs(30));
-
-/// A first pause and a longest one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Pauses {
-    first: Duration,
-    longest: Duration,
-}
-
-impl Pauses {
-    /// After a refusal: an early retry is likely to be refused too.
-    pub const REFUSED: Self = Self::between(Duration::from_millis(50), Duration::from_secs(30));
-    /// After an unreachable API server, whose return must be noticed soon.
-    pub const UNREACHABLE: Self = Self::between(Duration::from_millis(50), Duration::from_secs(2));
-
-    /// Pauses that double from `first` to `longest`.
-    pub const fn between(first: Duration, longest: Duration) -> Self {
-        Self { first, longest }
-    }
-
-    /// The pause after this many failures in a row, 1 or more. The jitter depends on the start time, so the same inputs have
-    /// the same effects.
-    fn after(self, failures: u32, now: Instant) -> Duration {
-        // The library's jitter only adds, up to the same again.
-        let mut pauses = ExponentialBuilder::new()
-            .with_min_delay(self.first / 2)
-            .with_max_delay(self.longest / 2)
-            .without_max_times()
-            .with_jitter()
-            .with_jitter_seed(hash((now, failures)))
-            .build();
-        // By then, every pause is the longest.
-        let before = failures.clamp(1, u32::BITS) - 1;
-        pauses.nth(before as usize).unwrap_or(self.longest)
-    }
-}
-
-/// When something that failed may be retried.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Backoff {
-    failures: u32,
-    /// The kind of pauses for which the failures were counted.
-    pauses: Option<Pauses>,
-    not_before: Option<Instant>,
-}
-
-impl Backoff {
-    /// Notes a failure; returns when to retry. A failure with other pauses than before has another cause, and starts with its
-    /// first pause.
-    pub(crate) fn failed(&mut self, pauses: Pauses, now: Instant) -> Instant {
-        if self.pauses.replace(pauses) != Some(pauses) {
-            self.failures = 0;
-        }
-        self.failures = self.failures.saturating_add(1);
-        let at = now + pauses.after(self.failures, now);
-        self.not_before = Some(at);
-        at
-    }
-
-    pub(crate) fn retry_at(&mut self, at: Instant) {
-        self.not_before = Some(at);
-    }
-
-    /// When the next try is due, which may be past; `None` if nothing failed.
-    pub(crate) fn due(&self) -> Option<Instant> {
-        self.not_before
-    }
-
-    /// When to retry; `None` for now.
-    pub(crate) fn not_before(&self, now: Instant) -> Option<Instant> {
-        self.not_before.filter(|at| now < *at)
-    }
-}
 
 /// A change: a hash of what it sets; `None` if it removes that.
 pub(super) type Change = Option<u64>;
@@ -151,7 +74,7 @@ impl Attempt {
 
     /// Retries at this time or later.
     pub fn wait_until(&mut self, at: Instant) {
-        self.backoff.not_before = self.backoff.not_before.max(Some(at));
+        self.backoff.wait_until(at);
     }
 
     /// Notes that a rule made this change. Returns `Some` if it repeats the last one, which had been undone.
@@ -286,38 +209,6 @@ impl Parts {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn pauses_double_up_to_the_longest() {
-        let mut backoff = Backoff::default();
-        let mut now = Instant::now();
-        assert_eq!(backoff.not_before(now), None);
-        for nominal in [50, 100, 200, 400, 800, 1600, 2000, 2000, 2000] {
-            let at = backoff.failed(Pauses::UNREACHABLE, now);
-            let pause = at - now;
-            let nominal = Duration::from_millis(nominal);
-            let rounding = Duration::from_micros(10);
-            assert!(
-                pause + rounding >= nominal / 2 && pause <= nominal + rounding,
-                "{pause:?} of {nominal:?}"
-            );
-            assert_eq!(backoff.not_before(now), Some(at));
-            assert_eq!(backoff.not_before(at), None);
-            now = at;
-        }
-    }
-
-    #[test]
-    fn retries_of_writes_that_fail_together_are_spread() {
-        let start = Instant::now();
-        let pauses: crate::engine::map::Set<Duration> = (0..100)
-            .map(|index| {
-                let now = start + Duration::from_nanos(index);
-                Backoff::default().failed(Pauses::REFUSED, now) - now
-            })
-            .collect();
-        assert!(pauses.len() > 90, "{}", pauses.len());
-    }
 
     const S: Duration = Duration::from_secs(1);
     const ADDED: Change = Some(0);

@@ -22,25 +22,25 @@ use super::error::RequestError;
 use super::freshness::{MAX_AGE, Phase, WatchStates};
 use super::io::{Now, Object, Seen};
 use super::settings::Settings;
-use crate::condition::{Component, ComponentGroup, Watch, selects};
-use crate::finding::{Around, Backing};
-use crate::object::{
+use components::Components;
+use entries::{Entries, put};
+use nodegate_core::condition::{Component, ComponentGroup, Watch, selects};
+use nodegate_core::finding::{Around, Backing};
+use nodegate_core::object::{
     self, CsiNode, DaemonSet, Kept, Kind, Node, NodeClaim, NodePool, ObjectKey, Pod, ResourceSlice,
     RuleObject, State, Taint, Version, Watched,
 };
-use crate::plan::{ClusterState, NodeState};
-use crate::repair::{Census, Karpenter, NoClaim, NodeClaims, may_be_late};
-use crate::rule::Rule;
-use crate::selector::Filter;
-use components::Components;
-use entries::{Entries, put};
-pub(crate) use rulebook::CachedRule;
+use nodegate_core::plan::{ClusterState, NodeState};
+use nodegate_core::repair::{Census, Karpenter, NoClaim, NodeClaims, may_be_late};
+use nodegate_core::rule::Rule;
+use nodegate_core::selector::Filter;
+pub use rulebook::CachedRule;
 use rulebook::Rulebook;
 use staleness::Freshness;
-pub use stores::Readers;
 use stores::{AnyShelf, Stores};
+pub use stores::{Readers, Stored};
 use turn::Turn;
-pub(crate) use unreadable::Broken;
+pub use unreadable::Broken;
 
 /// A gap of up to this length in the watch of nodes hides no missed heartbeat: the silence still shows afterwards.
 const BLINK: Duration = Duration::from_secs(5);

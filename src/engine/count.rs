@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 
-use crate::plan::{ChangeKind, TaintChange};
+use nodegate_core::plan::{ChangeKind, TaintChange};
 
 /// Something that happened, for metrics.
 #[derive(Debug, Clone, PartialEq)]
@@ -19,7 +19,9 @@ pub enum Count {
     EventDropped,
 }
 
+/// What is counted of a rule.
 #[derive(Debug, Clone, PartialEq)]
+#[allow(missing_docs, reason = "the names say it")]
 pub enum RuleCount {
     /// The rule was created or first seen.
     Came,

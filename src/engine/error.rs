@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::object::Unreadable;
+use nodegate_core::object::Unreadable;
 
 /// The reason of every failure on a node, in `failedNodes` and in a metric. As in the upstream project, a failure is counted
 /// under this reason and under its specific one.

@@ -12,34 +12,34 @@ use super::map::Map;
 use super::rules::{guard_for, observe};
 use super::settings::Settings;
 use super::status::{Found, remarks, says_held_back, would_gate};
-use crate::api::ConditionPolicy;
-use crate::condition::{CriticalComponentClass, Observations, Source, Watch};
-use crate::finding::Backing;
-use crate::guard::{Limits, Report};
-use crate::object::{Kept, Node};
-use crate::plan::{self, ClusterState, NodeHistory, NodePlan, NodeState};
-use crate::repair::{Karpenter, NoClaim};
-use crate::rule::{Rule, RuleSet};
-use crate::selector::Filter;
+use nodegate_core::api::ConditionPolicy;
+use nodegate_core::condition::{CriticalComponentClass, Observations, Source, Watch};
+use nodegate_core::finding::Backing;
+use nodegate_core::guard::{Limits, Report};
+use nodegate_core::object::{Kept, Node};
+use nodegate_core::plan::{self, ClusterState, NodeHistory, NodePlan, NodeState};
+use nodegate_core::repair::{Karpenter, NoClaim};
+use nodegate_core::rule::{Rule, RuleSet};
+use nodegate_core::selector::Filter;
 
 /// Lists that were made just now are not stale.
 static CURRENT: BTreeSet<Watch> = BTreeSet::new();
 
 /// A view of a listed cluster.
 #[derive(Debug)]
-pub(crate) struct Forecast {
+pub struct Forecast {
     cache: Cache,
     /// The time of plans. Call [`Self::prepare`] after it has changed.
-    pub(crate) now: Now,
+    pub now: Now,
     /// The limits that apply where a rule's `disruption` names none.
-    pub(crate) limits: Limits,
+    pub limits: Limits,
     /// UIDs of the rules of which their status says that they are held back.
     held_back: Vec<Arc<str>>,
 }
 
 impl Forecast {
     /// An empty view. Everything wanted must be listed, even if empty, before plans are made.
-    pub(crate) fn new(
+    pub fn new(
         classes: Vec<CriticalComponentClass>,
         passing_taints: Vec<String>,
         now: Now,
@@ -59,21 +59,23 @@ impl Forecast {
         }
     }
 
-    pub(crate) fn apply(&mut self, seen: Seen) {
+    /// Takes in what a list shows.
+    pub fn apply(&mut self, seen: Seen) {
         self.cache.apply(seen, self.now);
     }
 
     /// Starts a list.
-    pub(crate) fn listing(&mut self, watch: Watch) {
+    pub fn listing(&mut self, watch: Watch) {
         self.apply(Seen::Init(watch, self.now.monotonic));
     }
 
-    pub(crate) fn suspend_all(&mut self, suspends_all: bool) {
+    /// Whether all rules are suspended.
+    pub fn suspend_all(&mut self, suspends_all: bool) {
         self.cache.suspend_all(suspends_all, self.now.wall);
     }
 
     /// What must be listed in addition, given what is listed so far.
-    pub(crate) fn wanted(&mut self) -> Vec<(Watch, Filter)> {
+    pub fn wanted(&mut self) -> Vec<(Watch, Filter)> {
         let orders = self.orders().into_iter();
         let wanted = orders.filter_map(|order| match order {
             Effect::Watch(watch, scope) => Some((watch, scope)),
@@ -82,18 +84,19 @@ impl Forecast {
         wanted.collect()
     }
 
-    pub(crate) fn components(&self) -> impl Iterator<Item = (Watch, &Filter)> {
+    /// The watches of components that rules ask for.
+    pub fn components(&self) -> impl Iterator<Item = (Watch, &Filter)> {
         self.cache.views.of_groups(|group| group.class().is_none())
     }
 
     /// The watches to start and stop, for callers that watch.
-    pub(crate) fn orders(&mut self) -> Vec<Effect> {
+    pub fn orders(&mut self) -> Vec<Effect> {
         self.cache.views.take_orders()
     }
 
     /// Prepares for plans, once everything is listed. A reporter that is seen for the first time is trusted about its last
     /// heartbeat.
-    pub(crate) fn prepare(&mut self) {
+    pub fn prepare(&mut self) {
         self.cache.assess_freshness(self.now);
         let names: Vec<_> = self.cache.nodes.names().cloned().collect();
         for name in &names {
@@ -105,7 +108,8 @@ impl Forecast {
         self.held_back = held_back.map(|it| it.rule.uid.clone()).collect();
     }
 
-    pub(crate) fn cluster(&self) -> ClusterState<'_> {
+    /// The state that all nodes share.
+    pub fn cluster(&self) -> ClusterState<'_> {
         ClusterState {
             stale: &CURRENT,
             nodes_as_of: Timestamp::MAX,
@@ -115,18 +119,21 @@ impl Forecast {
         }
     }
 
-    pub(crate) fn node(&self, name: &str) -> Option<NodeState<'_>> {
+    /// The state of a node.
+    pub fn node(&self, name: &str) -> Option<NodeState<'_>> {
         Some(NodeState {
             knows_rules: true,
             ..self.cache.node(name)?
         })
     }
 
-    pub(crate) fn nodes(&self) -> impl Iterator<Item = &Node> + Clone {
+    /// All nodes.
+    pub fn nodes(&self) -> impl Iterator<Item = &Node> + Clone {
         self.cache.nodes.nodes()
     }
 
-    pub(crate) fn plan(&self, name: &str) -> Option<NodePlan<'_>> {
+    /// What the controller would do to a node.
+    pub fn plan(&self, name: &str) -> Option<NodePlan<'_>> {
         let (state, now) = (self.node(name)?, self.now.wall);
         let history = NodeHistory {
             held_back: &self.held_back,
@@ -136,30 +143,32 @@ impl Forecast {
     }
 
     /// The unreadable object because of which the controller leaves this node as it is, if there is one.
-    pub(crate) fn left_alone(&self, name: &str) -> Option<&Broken> {
+    pub fn left_alone(&self, name: &str) -> Option<&Broken> {
         self.cache.stores.unreadable.left_alone(name)
     }
 
-    pub(crate) fn unreadable(&mut self) -> Vec<Broken> {
+    /// The objects that cannot be read.
+    pub fn unreadable(&mut self) -> Vec<Broken> {
         self.cache.stores.unreadable.tell()
     }
 
-    pub(crate) fn rules(&self) -> &RuleSet {
+    /// All rules, by precedence.
+    pub fn rules(&self) -> &RuleSet {
         self.cache.cluster().rules
     }
 
     /// All rules by name, with their objects' finalizers, status and version.
-    pub(crate) fn cached_rules(&self) -> &Map<Arc<str>, CachedRule> {
+    pub fn cached_rules(&self) -> &Map<Arc<str>, CachedRule> {
         &self.cache.rules.all
     }
 
     /// The CSI drivers that are registered on any node, if the listed rules need them.
-    pub(crate) fn csi_drivers(&self) -> impl Iterator<Item = &str> + Clone {
+    pub fn csi_drivers(&self) -> impl Iterator<Item = &str> + Clone {
         self.cache.nodes.csi_drivers()
     }
 
     /// What the author of a rule should know of what it waits for; the findings are as in the conditions of the rule's status.
-    pub(crate) fn remarks(&self, rule: &Rule) -> Backing {
+    pub fn remarks(&self, rule: &Rule) -> Backing {
         let backing = self.cache.backing(rule);
         Backing {
             findings: remarks(&backing.findings),
@@ -168,7 +177,7 @@ impl Forecast {
     }
 
     /// Why the rule would be held back if it came into force now; `None` if it would not be.
-    pub(crate) fn holds_back(&self, rule: &Rule) -> Option<String> {
+    pub fn holds_back(&self, rule: &Rule) -> Option<String> {
         let limit = self.limits.first(rule.live()?.ours.disruption.as_ref())?;
         let history = NodeHistory {
             held_back: std::slice::from_ref(&rule.uid),
@@ -186,7 +195,7 @@ impl Forecast {
     }
 
     /// The report of the rule's disruption guard, if it has one, with no history.
-    pub(crate) fn guard(&self, rule: &Rule) -> Option<Report> {
+    pub fn guard(&self, rule: &Rule) -> Option<Report> {
         let mut guard = guard_for(rule.live(), None, self.limits)?;
         let nodes = self.cache.nodes.nodes();
         for (node, plan) in nodes.filter_map(|node| Some((node, self.plan(&node.name)?))) {
@@ -208,7 +217,7 @@ fn first_sight(now: Timestamp) -> NodeHistory<'static> {
 
 /// Which of these nodes, all selected, a rule would gate as soon as it acts. Says nothing if it would gate none, or if that depends
 /// on more than the nodes themselves.
-pub(crate) fn foresee(
+pub fn foresee(
     rule: &Rule,
     nodes: &[Kept<Node>],
     passing_taints: Vec<String>,
@@ -277,9 +286,9 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::config::Config;
-    use crate::engine::io::Object;
+    use crate::io::Object;
     use crate::testing::{Builder, GATE, NodeBuilder, RuleBuilder, at, kept, node, rule};
+    use nodegate_core::config::Config;
 
     fn list(view: &mut Forecast, watch: Watch, objects: impl IntoIterator<Item = Object>) {
         view.listing(watch);

@@ -10,19 +10,16 @@ use std::time::{Duration, Instant};
 
 use tracing::{info, warn};
 
-use super::attempt::{Backoff, Pauses};
 use super::error::RequestError;
 use super::io::Effect;
 use super::map::Set;
-use crate::condition::{ComponentGroup, Watch};
-use crate::object::{ObjectKey, Version};
-use crate::selector::Filter;
+use nodegate_core::backoff::{Backoff, Pauses};
+use nodegate_core::condition::{ComponentGroup, Watch};
+use nodegate_core::object::{ObjectKey, Version};
+use nodegate_core::selector::Filter;
 
 /// The highest age of evidence for which a taint may be added or removed. A working watch is at most about 17 seconds old.
 pub const MAX_AGE: Duration = Duration::from_secs(20);
-/// The timeout of a watch request. The API server sends a bookmark two seconds before: `nextBookmarkTime` in its
-/// `cache_watcher.go`.
-pub const WATCH_LENGTH: Duration = Duration::from_secs(14);
 /// The most objects of a page of a list: the default of `kube::runtime::watcher`.
 const PAGE: usize = 500;
 /// A consistent read is made this long after the start of a watch: two seconds before the bookmark that is to confirm it. It also

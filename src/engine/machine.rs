@@ -24,8 +24,8 @@ use super::rules::{NODES_IN_STATUSES, Rules};
 use super::settings::Settings;
 use super::survey::{self, Survey};
 use super::unreadable::tell_unreadable;
-use crate::object::{Node, Watched};
-use crate::plan::{self, ChangeKind, NodeHistory};
+use nodegate_core::object::{Node, Watched};
+use nodegate_core::plan::{self, ChangeKind, NodeHistory};
 
 /// The engine reads its clock at least this often, to notice when the process stood still.
 const PULSE: Duration = Duration::from_secs(1);

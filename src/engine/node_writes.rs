@@ -15,10 +15,10 @@ use super::outbox::{Job, Outbox};
 use super::pacer::Class;
 use super::patch;
 use super::startups::Startups;
-use crate::object::{Node, Taint, Version, Watched};
-use crate::plan::{ChangeKind, Decision, NodePlan, Outcome, TaintChange, TaintPlan};
-use crate::rule::ownership::Ownership;
-use crate::rule::{CompiledSpec, Rule, is_foreign};
+use nodegate_core::object::{Node, Taint, Version, Watched};
+use nodegate_core::plan::{ChangeKind, Decision, NodePlan, Outcome, TaintChange, TaintPlan};
+use nodegate_core::rule::ownership::Ownership;
+use nodegate_core::rule::{CompiledSpec, Rule, is_foreign};
 
 /// After more refusals than this that decide nothing (a failure, or no answer), a taint is changed without its records.
 const FEW: u32 = 2;

@@ -13,9 +13,9 @@ use super::outbox::Outbox;
 use super::startups::Startups;
 use super::status::{Record, Tally};
 use super::told::Told;
-use crate::object::Node;
-use crate::plan::{Memory, NodePlan, NodeState};
-use crate::rule::Rule;
+use nodegate_core::object::Node;
+use nodegate_core::plan::{Memory, NodePlan, NodeState};
+use nodegate_core::rule::Rule;
 
 /// By node name, in this order in statuses.
 pub(super) type Nodes = BTreeMap<Arc<str>, Box<NodeWork>>;

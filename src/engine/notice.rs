@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use super::error::{ADD_TAINT_ERROR, REMOVE_TAINT_ERROR};
 use super::status;
-use crate::object::{Node, ResourceKind};
-use crate::rule::Rule;
-use crate::text::cut;
+use nodegate_core::object::{Node, ResourceKind};
+use nodegate_core::rule::Rule;
+use nodegate_core::text::cut;
 
 /// The longest note that the API server accepts, in bytes.
 const MAX_NOTE: usize = 1024;

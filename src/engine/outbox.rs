@@ -12,7 +12,7 @@ use super::io::{Effect, Now, Request, RequestId};
 use super::map::Map;
 use super::notice::Notice;
 use super::pacer::{CLASSES, Class, Pacer};
-use crate::condition::Watch;
+use nodegate_core::condition::Watch;
 
 /// How long a status yields to taint writes: a status that lists nodes costs the API server as much as several of those.
 const STATUS_PATIENCE: Duration = Duration::from_secs(3);
@@ -229,7 +229,7 @@ impl Outbox {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::notice::{About, LATE};
+    use crate::notice::{About, LATE};
     use crate::testing::at;
 
     fn outbox(now: Instant) -> Outbox {

@@ -8,10 +8,10 @@ use json_patch::jsonptr::PointerBuf;
 use json_patch::{AddOperation, Patch, PatchOperation, RemoveOperation, TestOperation};
 use serde_json::{Value, json};
 
-use crate::api::NodeReadinessRuleStatus;
-use crate::object::karpenter::TERMINATION_TIMESTAMP;
-use crate::object::{Node, NodeClaim};
-use crate::plan::{ConditionChanges, TaintPlan, Urgency};
+use nodegate_core::api::NodeReadinessRuleStatus;
+use nodegate_core::object::karpenter::TERMINATION_TIMESTAMP;
+use nodegate_core::object::{Node, NodeClaim};
+use nodegate_core::plan::{ConditionChanges, TaintPlan, Urgency};
 
 /// A JSON patch under construction.
 struct Operations(Vec<PatchOperation>);
@@ -155,9 +155,9 @@ pub(super) fn rule_status(rule_uid: &str, status: &NodeReadinessRuleStatus) -> P
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::api::TaintEffect;
-    use crate::object::Taint;
-    use crate::plan::{ChangeKind, TaintChange};
+    use nodegate_core::api::TaintEffect;
+    use nodegate_core::object::Taint;
+    use nodegate_core::plan::{ChangeKind, TaintChange};
 
     fn taint(key: &str) -> Taint {
         Taint::new(key, "", TaintEffect::NoSchedule)

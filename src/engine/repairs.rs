@@ -23,12 +23,12 @@ use super::outbox::{Job, Outbox};
 use super::pacer::Class;
 use super::patch;
 use super::status::{Prospects, Tally};
-use crate::api::RepairAction;
-use crate::api::names::NOT_READY_IN_TIME;
-use crate::object::{Kept, Node, NodeClaim};
-use crate::plan::{NodePlan, Outcome};
-use crate::repair::{Census, Group, NoClaim, NoTtl, Spared, Verdict};
-use crate::rule::Rule;
+use nodegate_core::api::RepairAction;
+use nodegate_core::api::names::NOT_READY_IN_TIME;
+use nodegate_core::object::{Kept, Node, NodeClaim};
+use nodegate_core::plan::{NodePlan, Outcome};
+use nodegate_core::repair::{Census, Group, NoClaim, NoTtl, Spared, Verdict};
+use nodegate_core::rule::Rule;
 
 /// How long a deletion that found no free slot waits before it tries again.
 const TURN: Duration = Duration::from_millis(250);

@@ -1,8 +1,8 @@
 //! The engine's configuration.
 
 use super::pacer::Rate;
-use crate::condition::CriticalComponentClass;
-use crate::guard::Limits;
+use nodegate_core::condition::CriticalComponentClass;
+use nodegate_core::guard::Limits;
 
 /// The engine's configuration.
 #[derive(Debug, Clone, Default)]

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use jiff::{SignedDuration, Timestamp};
 
 use super::count::RuleCount;
-use crate::api::EnforcementMode;
-use crate::object::Node;
-use crate::plan::{ConditionOutcome, NodePlan, Outcome, is_new};
-use crate::repair::has_been_released;
+use nodegate_core::api::EnforcementMode;
+use nodegate_core::object::Node;
+use nodegate_core::plan::{ConditionOutcome, NodePlan, Outcome, is_new};
+use nodegate_core::repair::has_been_released;
 
 /// The rules that hold a node that they have never released.
 #[derive(Debug, Default)]

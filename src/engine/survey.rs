@@ -8,12 +8,12 @@ use super::io::{Now, until};
 use super::nodes::{Nodes, tally};
 use super::rules::{RuleWork, Rules};
 use super::status::{OUTSIDE_NAMESPACES, SHUT_OUT, Tally};
-use crate::api::{ConditionStatus, EnforcementMode};
-use crate::condition::Source;
-use crate::guard::Guard;
-use crate::object::Node;
-use crate::plan::Standing;
-use crate::rule::{CompiledSpec, Rule};
+use nodegate_core::api::{ConditionStatus, EnforcementMode};
+use nodegate_core::condition::Source;
+use nodegate_core::guard::Guard;
+use nodegate_core::object::Node;
+use nodegate_core::plan::Standing;
+use nodegate_core::rule::{CompiledSpec, Rule};
 
 /// A gauge of the current state: its name, the names of its labels, and what it measures.
 #[derive(Debug, Clone, Copy)]
@@ -31,7 +31,8 @@ macro_rules! gauges {
             help: $help,
         };)+
 
-        pub(crate) const GAUGES: &[Gauge] = &[$($gauge),+];
+        /// All gauges.
+        pub const GAUGES: &[Gauge] = &[$($gauge),+];
     };
 }
 
@@ -75,6 +76,7 @@ gauges! {
 
 /// A value of a gauge, with those of its labels. Several with the same labels add up.
 #[derive(Debug, Clone, PartialEq)]
+#[allow(missing_docs, reason = "the names say it")]
 pub struct Reading {
     pub gauge: &'static str,
     pub labels: Vec<String>,

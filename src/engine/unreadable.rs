@@ -5,8 +5,8 @@ use tracing::warn;
 use super::cache::{Broken, Cache};
 use super::notice::{self, About, Notice};
 use super::outbox::Outbox;
-use crate::condition::{Component, ComponentGroup, Watch};
-use crate::rule::CompiledSpec;
+use nodegate_core::condition::{Component, ComponentGroup, Watch};
+use nodegate_core::rule::CompiledSpec;
 
 /// Reports each unreadable object once.
 pub(super) fn tell_unreadable(cache: &mut Cache, out: &mut Outbox) {

@@ -44,7 +44,10 @@ impl Boot {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::at;
+
+    fn at(seconds: i64) -> Timestamp {
+        Timestamp::from_second(seconds).unwrap()
+    }
 
     #[test]
     fn only_what_was_written_since_the_machine_has_started_is_of_this_boot() {

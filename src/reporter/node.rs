@@ -15,9 +15,9 @@ use tracing::{info, warn};
 use super::settings::ReporterSettings;
 use super::state::ReportedCondition;
 use super::{AGENT, ReporterArgs};
-use crate::cluster::{client, with_causes};
-use crate::object::{Node, Watched, whole_second};
-use crate::text::documentation;
+use nodegate_cluster::{client, with_causes};
+use nodegate_core::object::{Node, Watched, whole_second};
+use nodegate_core::text::documentation;
 
 const NODES: &str = "/api/v1/nodes";
 const WRITE: &str = "write the status of";
@@ -216,7 +216,7 @@ fn put(node: &mut Value, condition: &Value) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::api::ConditionStatus;
+    use nodegate_core::api::ConditionStatus;
 
     fn ready() -> Value {
         let ready = ReportedCondition {

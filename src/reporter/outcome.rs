@@ -1,7 +1,7 @@
 //! The outcome of one check. Pure.
 
-use crate::api::ConditionStatus;
-use crate::text::cut;
+use nodegate_core::api::ConditionStatus;
+use nodegate_core::text::cut;
 
 const MAX_MESSAGE: usize = 512;
 

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use jiff::Timestamp;
 
 use super::outcome::CheckOutcome;
-use crate::api::ConditionStatus;
+use nodegate_core::api::ConditionStatus;
 
 /// How soon a condition is rewritten if only its message has changed. Without this, a health endpoint that answers with the
 /// time of day would cost a write per check.

@@ -24,7 +24,7 @@ use tracing::{debug, info, warn};
 use super::lock;
 use super::permits::Permits;
 use super::server::Peer;
-use crate::cluster::with_causes;
+use nodegate_cluster::with_causes;
 
 /// How long one request may wait for the API server. Scrapes usually time out after 10 s.
 const DEADLINE: Duration = Duration::from_secs(5);

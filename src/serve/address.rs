@@ -12,7 +12,7 @@ pub struct BindAddress(pub Option<SocketAddr>);
 
 /// Parses an address the way Kubernetes components do: `:8081` is every address of the host, `127.0.0.1:8081` is one, and `0`
 /// is none.
-pub(crate) fn parse_address(text: &str) -> Result<BindAddress, String> {
+pub fn parse_address(text: &str) -> Result<BindAddress, String> {
     if text == "0" {
         return Ok(BindAddress(None));
     }
@@ -25,7 +25,7 @@ pub(crate) fn parse_address(text: &str) -> Result<BindAddress, String> {
 
 /// Listens on an address for `what`, which `flag` configures; an error names all three. `[::]` means every address of the host,
 /// IPv4 and IPv6, as far as the host supports them.
-pub(crate) fn listen(address: SocketAddr, what: &str, flag: &str) -> anyhow::Result<TcpListener> {
+pub fn listen(address: SocketAddr, what: &str, flag: &str) -> anyhow::Result<TcpListener> {
     let listening = open(address).or_else(|error| match address.ip() {
         // The kernel has no IPv6.
         IpAddr::V6(Ipv6Addr::UNSPECIFIED) if error.kind() != io::ErrorKind::AddrInUse => {

@@ -29,7 +29,7 @@ pub struct Description {
 
 /// Prometheus' registry, in which names and labels are constants, so an invalid or duplicate one panics.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Registry {
+pub struct Registry {
     inner: prometheus::Registry,
     /// Held while gauges are updated, so that no scrape reads a partial update.
     update: Arc<Mutex<()>>,
@@ -38,14 +38,15 @@ pub(crate) struct Registry {
 
 impl Registry {
     /// With metrics about this process, where the system tells.
-    pub(crate) fn with_process() -> Self {
+    pub fn with_process() -> Self {
         let new = Self::default();
         #[cfg(target_os = "linux")]
         new.register(ProcessCollector::for_self());
         new
     }
 
-    pub(crate) fn add<M: Collector + Clone + 'static>(&self, metric: prometheus::Result<M>) -> M {
+    /// Registers a metric.
+    pub fn add<M: Collector + Clone + 'static>(&self, metric: prometheus::Result<M>) -> M {
         let metric = metric.expect("metric names and labels are valid");
         self.register(metric.clone());
         metric
@@ -70,17 +71,17 @@ impl Registry {
     }
 
     /// What is registered.
-    pub(crate) fn descriptions(&self) -> Vec<Description> {
+    pub fn descriptions(&self) -> Vec<Description> {
         lock(&self.described).clone()
     }
 
     /// Until the guard is dropped, a scrape waits.
-    pub(crate) fn begin_update(&self) -> MutexGuard<'_, ()> {
+    pub fn begin_update(&self) -> MutexGuard<'_, ()> {
         lock(&self.update)
     }
 
     /// The answer to a scrape, in the Prometheus text format.
-    pub(crate) fn exposition(&self) -> Response {
+    pub fn exposition(&self) -> Response {
         let families = {
             let _whole = self.begin_update();
             self.inner.gather()
@@ -96,7 +97,7 @@ impl Registry {
 }
 
 /// Removes the series that name this rule.
-pub(crate) fn forget<B: MetricVecBuilder>(metrics: &MetricVec<B>, rule: &str) {
+pub fn forget<B: MetricVecBuilder>(metrics: &MetricVec<B>, rule: &str) {
     for family in metrics.collect() {
         for series in family.get_metric() {
             let labels = series.get_label().iter();
@@ -111,6 +112,7 @@ pub(crate) fn forget<B: MetricVecBuilder>(metrics: &MetricVec<B>, rule: &str) {
 
 /// Makes a struct of metrics from a table, which change as things happen and start with their first value. The tables are named by
 /// the library's types.
+#[macro_export]
 macro_rules! metrics {
     (
         $name:ident in $registry:expr;
@@ -118,7 +120,7 @@ macro_rules! metrics {
     ) => {
         #[derive(Debug, Clone)]
         pub(crate) struct $name {
-            pub(crate) registry: $crate::serve::metric::Registry,
+            pub(crate) registry: $crate::metric::Registry,
             $($(pub(crate) $field: prometheus::$kind,)*)*
         }
 
@@ -139,13 +141,11 @@ macro_rules! metrics {
             /// Removes every series of a rule.
             #[allow(dead_code, reason = "not every table is about rules")]
             pub(crate) fn forget_rule(&self, rule: &str) {
-                $($($crate::serve::metric::forget(&self.$field, rule);)*)*
+                $($($crate::metric::forget(&self.$field, rule);)*)*
             }
         }
     };
 }
-pub(crate) use metrics;
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -10,7 +10,8 @@ use super::lock;
 
 const NEVER_CLOSED: &str = "no semaphore is ever closed";
 
-pub(crate) struct Permits {
+/// How many may do something at a time, in all and from one address.
+pub struct Permits {
     all: Arc<Semaphore>,
     /// The most of one address.
     each: usize,
@@ -22,7 +23,8 @@ pub(crate) struct Permits {
 pub(crate) type Permit = (OwnedSemaphorePermit, OwnedSemaphorePermit);
 
 impl Permits {
-    pub(crate) fn new(all: usize, each: usize) -> Self {
+    /// So many in all, and for each address.
+    pub fn new(all: usize, each: usize) -> Self {
         Self {
             all: Arc::new(Semaphore::new(all)),
             each,
@@ -31,12 +33,12 @@ impl Permits {
     }
 
     /// A permit for this address, at once or as soon as one is free.
-    pub(crate) async fn take(&self, address: IpAddr) -> Permit {
+    pub async fn take(&self, address: IpAddr) -> Permit {
         self.complete(self.begin(address).await).await
     }
 
     /// The address's part of a permit, at once or as soon as one is free.
-    pub(crate) async fn begin(&self, address: IpAddr) -> OwnedSemaphorePermit {
+    pub async fn begin(&self, address: IpAddr) -> OwnedSemaphorePermit {
         let own = self.of(address).acquire_owned().await;
         own.expect(NEVER_CLOSED)
     }
@@ -48,7 +50,7 @@ impl Permits {
     }
 
     /// The rest of a permit, at once or as soon as one is free.
-    pub(crate) async fn complete(&self, own: OwnedSemaphorePermit) -> Permit {
+    pub async fn complete(&self, own: OwnedSemaphorePermit) -> Permit {
         let all = self.all.clone().acquire_owned().await;
         (all.expect(NEVER_CLOSED), own)
     }

@@ -19,7 +19,7 @@ use super::address::{BindAddress, listen, parse_address};
 use super::metric::Registry;
 use super::server::{Peer, serve_http};
 use super::tls::{Certificates, follow, issue};
-use crate::process::own_namespace;
+use nodegate_cluster::process::own_namespace;
 
 /// How long a scrape waits for the gauges to be updated.
 const SURVEY_TIMEOUT: Duration = Duration::from_secs(2);
@@ -47,10 +47,10 @@ pub struct MetricsArgs {
 }
 
 /// Asks the reconcile loop to update the gauges. The loop answers when it is done.
-pub(crate) type SurveyRequest = oneshot::Sender<()>;
+pub type SurveyRequest = oneshot::Sender<()>;
 
 /// Serves `/metrics` for as long as the process lives.
-pub(crate) fn serve(
+pub fn serve(
     args: &MetricsArgs,
     client: &Client,
     registry: Registry,

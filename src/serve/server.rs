@@ -33,13 +33,13 @@ const SILENCE: Duration = Duration::from_secs(60);
 /// The address that a request comes from, and whether the request has arrived: its handler says so. Stored in the request's
 /// extensions.
 #[derive(Debug, Clone)]
-pub(crate) struct Peer(pub(crate) IpAddr, pub(crate) Arc<AtomicBool>);
+pub struct Peer(pub IpAddr, pub Arc<AtomicBool>);
 
 /// Serves HTTP/1.1, one request on each connection, for as long as the future is polled; over TLS if there is an acceptor. An error on
 /// a connection ends only that connection.
 ///
 /// `connections`: how many there may be at a time. One address may have a quarter of them, and half of them may be without a request.
-pub(crate) async fn serve_http(
+pub async fn serve_http(
     mut listener: TcpListener,
     name: &'static str,
     connections: usize,

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use crate::markdown::{GENERATED, cell};
-use nodegate::engine::notice::Topic;
+use nodegate_engine::notice::Topic;
 
 /// The page, with a row for each topic.
 pub(crate) fn page(topics: &[&Topic]) -> String {

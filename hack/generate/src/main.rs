@@ -11,11 +11,11 @@ use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 use clap::CommandFactory;
-use nodegate::api::crd;
-use nodegate::cli::Plugin;
-use nodegate::controller::{self, ControllerArgs};
-use nodegate::engine::notice;
-use nodegate::reporter::{self, ReporterArgs};
+use kubectl_nodegate::Plugin;
+use nodegate_controller::ControllerArgs;
+use nodegate_core::api::crd;
+use nodegate_engine::notice;
+use nodegate_reporter::ReporterArgs;
 
 fn main() -> Result<()> {
     let words: Vec<String> = std::env::args().skip(1).collect();
@@ -41,8 +41,8 @@ fn pages() -> [(&'static str, String); 4] {
         Plugin::command(),
     ];
     let parts = [
-        ("The controller", controller::metric_descriptions()),
-        ("The reporter", reporter::metric_descriptions()),
+        ("The controller", nodegate_controller::metric_descriptions()),
+        ("The reporter", nodegate_reporter::metric_descriptions()),
     ];
     [
         ("api.md", api::page(&crd())),
@@ -54,7 +54,28 @@ fn pages() -> [(&'static str, String); 4] {
 
 #[cfg(test)]
 mod tests {
+    use clap::Command;
+    use nodegate_cluster::process::plain;
+
     use super::*;
+
+    #[test]
+    fn help_has_no_markup() {
+        fn check(command: &mut Command) {
+            let help = command.render_long_help().to_string();
+            assert!(!help.contains('`'), "{help}");
+            command.get_subcommands_mut().for_each(check);
+        }
+        for command in [
+            Plugin::command(),
+            ControllerArgs::command(),
+            ReporterArgs::command(),
+        ] {
+            let mut command = plain(command);
+            command.build();
+            check(&mut command);
+        }
+    }
 
     #[test]
     fn the_reference_pages_are_up_to_date() {

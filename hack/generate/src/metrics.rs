@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use crate::markdown::{GENERATED, cell};
-use nodegate::MetricDescription;
+use nodegate_serve::metric::Description as MetricDescription;
 
 /// The page, with a table for each part.
 pub(crate) fn page(parts: &[(&str, Vec<MetricDescription>)]) -> String {

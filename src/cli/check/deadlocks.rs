@@ -1,10 +1,10 @@
 //! Deadlocks: components that wait for themselves or each other, and what they may need and no node takes.
 
 use super::of_daemon_sets::late_label;
-use crate::cli::snapshot::{Agent, Snapshot};
-use crate::condition::{can_share_a_node, tolerates};
-use crate::finding::{Check, Finding};
-use crate::rule::{CompiledSpec, Rule};
+use crate::snapshot::{Agent, Snapshot};
+use nodegate_core::condition::{can_share_a_node, tolerates};
+use nodegate_core::finding::{Check, Finding};
+use nodegate_core::rule::{CompiledSpec, Rule};
 
 pub(super) fn findings(snapshot: &Snapshot) -> Vec<Finding> {
     let rules: Vec<(&Rule, &CompiledSpec)> = snapshot.usable().collect();

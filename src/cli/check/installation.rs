@@ -3,8 +3,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use axum::http::{Request, Uri};
 use futures::future::join_all;
+use http::{Request, Uri};
 use http_body_util::BodyExt;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::admissionregistration::v1::{
@@ -20,18 +20,18 @@ use kube::client::Body;
 use tokio_rustls::rustls::pki_types::CertificateDer;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
 
-use crate::api;
-use crate::api::names::{
+use crate::read::ObjectSource;
+use crate::snapshot::{Controller, Leader, Snapshot};
+use nodegate_cluster::certificate::end;
+use nodegate_cluster::process::is_nodegate;
+use nodegate_cluster::{Cluster, ResourceKind, client};
+use nodegate_core::api;
+use nodegate_core::api::names::{
     CONFIG_MAP, FINALIZER, GROUP, LEASE, MANAGED_BY, NAMESPACE, PLURAL, VERSION,
 };
-use crate::cli::read::ObjectSource;
-use crate::cli::snapshot::{Controller, Leader, Snapshot};
-use crate::cluster::{Cluster, ResourceKind, client};
-use crate::finding::{Check, Finding, Severity};
-use crate::object::RuleObject;
-use crate::process::is_nodegate;
-use crate::serve::tls::end;
-use crate::text::counted;
+use nodegate_core::finding::{Check, Finding, Severity};
+use nodegate_core::object::RuleObject;
+use nodegate_core::text::counted;
 
 /// The name of the policy that taints nodes at creation, and of its binding.
 const BIRTH: &str = "nrr-gate-at-birth";

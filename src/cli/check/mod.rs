@@ -12,10 +12,10 @@ mod tests;
 use serde::Serialize;
 
 use super::page::{Block, Branch, Line, Look, Page, Render, notes};
-use crate::cli::snapshot::Snapshot;
-pub(super) use crate::finding::{Check, Finding, Severity};
-use crate::text::counted;
+use crate::snapshot::Snapshot;
 pub(super) use installation::installation;
+pub(super) use nodegate_core::finding::{Check, Finding, Severity};
+use nodegate_core::text::counted;
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]

@@ -1,8 +1,8 @@
 //! Faults of the `DaemonSet`s that nodes wait for.
 
-use crate::cli::snapshot::{Agent, Snapshot};
-use crate::finding::{Check, Finding};
-use crate::selector::{Operator, Requirement};
+use crate::snapshot::{Agent, Snapshot};
+use nodegate_core::finding::{Check, Finding};
+use nodegate_core::selector::{Operator, Requirement};
 
 pub(super) fn findings(snapshot: &Snapshot) -> Vec<Finding> {
     let labels = snapshot.manifests.daemon_sets.iter();

@@ -4,16 +4,16 @@ use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::Taint;
 
 use super::of_daemon_sets::needs_label;
-use crate::api::TaintEffect;
-use crate::cli::snapshot::{PoolManifest, Snapshot, arguments, image};
-use crate::cli::status::{StrayTaint, stray_taints};
-use crate::cluster::ResourceKind;
-use crate::finding::{Check, Finding, Severity};
-use crate::object::ObjectKey;
-use crate::object::karpenter::NODE_POOL_LABEL;
-use crate::rule::{CompiledSpec, Rule};
-use crate::selector::{Requirement, overlap};
-use crate::text::counted;
+use crate::snapshot::{PoolManifest, Snapshot, arguments, image};
+use crate::status::{StrayTaint, stray_taints};
+use nodegate_cluster::ResourceKind;
+use nodegate_core::api::TaintEffect;
+use nodegate_core::finding::{Check, Finding, Severity};
+use nodegate_core::object::ObjectKey;
+use nodegate_core::object::karpenter::NODE_POOL_LABEL;
+use nodegate_core::rule::{CompiledSpec, Rule};
+use nodegate_core::selector::{Requirement, overlap};
+use nodegate_core::text::counted;
 
 /// The prefix of taint keys that Cluster Autoscaler knows without configuration.
 const KNOWN_TO_AUTOSCALER: &str = "startup-taint.cluster-autoscaler.kubernetes.io/";

@@ -2,12 +2,12 @@
 
 use k8s_openapi::api::core::v1::Container;
 
-use crate::api::Duration;
-use crate::cli::snapshot::{Snapshot, arguments};
-use crate::cluster::ResourceKind;
-use crate::condition::Source;
-use crate::finding::{Around, Backing, Check, Finding, Severity, evicts, short_heartbeat};
-use crate::rule::{CompiledSpec, RequiredCondition, Rule};
+use crate::snapshot::{Snapshot, arguments};
+use nodegate_cluster::ResourceKind;
+use nodegate_core::api::Duration;
+use nodegate_core::condition::Source;
+use nodegate_core::finding::{Around, Backing, Check, Finding, Severity, evicts, short_heartbeat};
+use nodegate_core::rule::{CompiledSpec, RequiredCondition, Rule};
 
 /// The default heartbeat period of Nodegate's reporter.
 const REPORTERS_BEAT: Duration = Duration::from_secs(300);

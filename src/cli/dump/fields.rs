@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use crate::cluster::ResourceKind;
+use nodegate_cluster::ResourceKind;
 
 /// The paths that are kept of every object.
 const COMMON: &str = "apiVersion kind metadata.name metadata.namespace metadata.uid metadata.resourceVersion \

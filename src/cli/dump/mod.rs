@@ -18,12 +18,12 @@ use super::failure::CliError;
 use super::page::{Block, Page, Render};
 use super::read::{ABOUT, AboutDump, FORM, ObjectSource};
 use super::snapshot::Snapshot;
-use crate::api::names::{CONFIG_MAP, LEASE, NAMESPACE};
-use crate::cluster::{Gap, ResourceKind};
-use crate::condition::Watch;
-use crate::object::ObjectKey;
-use crate::selector::Filter;
 use fields::{kept, redact};
+use nodegate_cluster::{Gap, ResourceKind};
+use nodegate_core::api::names::{CONFIG_MAP, LEASE, NAMESPACE};
+use nodegate_core::condition::Watch;
+use nodegate_core::object::ObjectKey;
+use nodegate_core::selector::Filter;
 
 #[derive(Debug, Clone, Serialize)]
 pub(super) struct Dumped {

@@ -6,11 +6,11 @@ use serde::Serialize;
 
 use super::finding::Cause;
 use super::told;
-use crate::cli::page::{Block, Branch, Line, NextStep, Page, Render};
-use crate::cli::rows::{RuleOnNode, rows_of};
-use crate::cli::snapshot::Snapshot;
-use crate::object::ObjectKey;
-use crate::rule::{CompiledSpec, Rule};
+use crate::page::{Block, Branch, Line, NextStep, Page, Render};
+use crate::rows::{RuleOnNode, rows_of};
+use crate::snapshot::Snapshot;
+use nodegate_core::object::ObjectKey;
+use nodegate_core::rule::{CompiledSpec, Rule};
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]

@@ -5,15 +5,15 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use serde::Serialize;
 
-use crate::api::ConditionStatus;
-use crate::cli::page::{Branch, Line, NextStep, Page};
-use crate::cli::rows::{evidence, gap};
-use crate::cli::snapshot::{
+use crate::page::{Branch, Line, NextStep, Page};
+use crate::rows::{evidence, gap};
+use crate::snapshot::{
     Snapshot, UnreadyPod, condition, culprit, last_seen, node_of, owner, phase, unready_since,
 };
-use crate::condition::{Counted, Detail, Source, TooNew};
-use crate::object::{Node, ObjectKey};
-use crate::plan::ConditionOutcome;
+use nodegate_core::api::ConditionStatus;
+use nodegate_core::condition::{Counted, Detail, Source, TooNew};
+use nodegate_core::object::{Node, ObjectKey};
+use nodegate_core::plan::ConditionOutcome;
 
 /// A condition of a rule on a node.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -366,8 +366,8 @@ pub(super) fn of_unready(UnreadyPod { pod, events }: &UnreadyPod) -> Cause {
 
 #[cfg(test)]
 mod tests {
-    use crate::cli::explain::{explain_node, explain_rule};
-    use crate::cli::testing::Scene;
+    use crate::explain::{explain_node, explain_rule};
+    use crate::testing::Scene;
     use crate::testing::{Builder, GATE, at, node, rule};
 
     #[test]

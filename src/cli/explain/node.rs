@@ -7,15 +7,15 @@ use serde::Serialize;
 
 use super::finding::Cause;
 use super::told;
-use crate::api::ConditionStatus;
-use crate::api::names::{LEASE, SUSPEND_ALL};
-use crate::cli::page::{Block, Branch, Line, NextStep, Page, Render};
-use crate::cli::rows::{NodeVerdict, RuleOnNode, State, rows_of};
-use crate::cli::snapshot::{Leader, Snapshot};
-use crate::engine::{Broken, CachedRule};
-use crate::object::{KUBELETS_CONDITIONS, Node, ObjectKey, Taint};
-use crate::rule::{RuleSet, WhyStray};
-use crate::text::documentation;
+use crate::page::{Block, Branch, Line, NextStep, Page, Render};
+use crate::rows::{NodeVerdict, RuleOnNode, State, rows_of};
+use crate::snapshot::{Leader, Snapshot};
+use nodegate_core::api::ConditionStatus;
+use nodegate_core::api::names::{LEASE, SUSPEND_ALL};
+use nodegate_core::object::{KUBELETS_CONDITIONS, Node, ObjectKey, Taint};
+use nodegate_core::rule::{RuleSet, WhyStray};
+use nodegate_core::text::documentation;
+use nodegate_engine::{Broken, CachedRule};
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct NodeExplanation {

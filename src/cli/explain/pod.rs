@@ -7,11 +7,11 @@ use serde::Serialize;
 
 use super::finding::{Cause, of_unready};
 use super::told;
-use crate::cli::page::{Block, Branch, Line, NextStep, Page, Render};
-use crate::cli::rows::{RuleOnNode, rows};
-use crate::cli::snapshot::{PendingPod, Snapshot, is_ready, node_of, phase};
-use crate::object::{ObjectKey, Taint};
-use crate::text::counted;
+use crate::page::{Block, Branch, Line, NextStep, Page, Render};
+use crate::rows::{RuleOnNode, rows};
+use crate::snapshot::{PendingPod, Snapshot, is_ready, node_of, phase};
+use nodegate_core::object::{ObjectKey, Taint};
+use nodegate_core::text::counted;
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct PodExplanation {

@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use super::node::{clean_up, go_on, way_out};
 use super::told;
-use crate::cli::page::{Block, Branch, Line, NextStep, Page, Render};
-use crate::cli::rows::{RuleOnNode, State, rows};
-use crate::cli::snapshot::Snapshot;
-use crate::cli::status::{RuleState, RuleStatus};
-use crate::rule::{CompiledSpec, Rule};
-use crate::text::counted;
+use crate::page::{Block, Branch, Line, NextStep, Page, Render};
+use crate::rows::{RuleOnNode, State, rows};
+use crate::snapshot::Snapshot;
+use crate::status::{RuleState, RuleStatus};
+use nodegate_core::rule::{CompiledSpec, Rule};
+use nodegate_core::text::counted;
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct RuleExplanation {
@@ -179,10 +179,10 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::api::names::SUSPEND_ALL;
-    use crate::cli::snapshot::Leader;
-    use crate::cli::testing::Scene;
+    use crate::snapshot::Leader;
+    use crate::testing::Scene;
     use crate::testing::{Builder, GATE, RuleBuilder, at, node, rule};
+    use nodegate_core::api::names::SUSPEND_ALL;
 
     /// A rule of which the status says that it holds so many of its three nodes.
     fn holding(held: usize) -> RuleBuilder {

@@ -5,8 +5,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::api::ObjectMeta;
 use serde_json::{Value, json};
 
-use crate::api::names::{FINALIZER, GROUP, KIND};
-use crate::object::{RuleObject, whole_second};
+use nodegate_core::api::names::{FINALIZER, GROUP, KIND};
+use nodegate_core::object::{RuleObject, whole_second};
 
 #[derive(Debug, Clone)]
 pub(crate) struct Written {

@@ -13,11 +13,11 @@ use serde_json::Value;
 use super::page::{Block, Branch, Line, Look, Page, Render, notes};
 use super::rows::{Lacking, RuleOnNode, State, first_of_nodes, gap, lacking, rows};
 use super::snapshot::Snapshot;
-use crate::api::{NodeReadinessRuleSpec, misplaced};
-use crate::finding::Severity;
-use crate::rule::{CompiledSpec, Rejection, Rule};
-use crate::text::counted;
 pub(super) use input::{Written, rules};
+use nodegate_core::api::{NodeReadinessRuleSpec, misplaced};
+use nodegate_core::finding::Severity;
+use nodegate_core::rule::{CompiledSpec, Rejection, Rule};
+use nodegate_core::text::counted;
 
 const IMMUTABLE: [&str; 4] = [
     "conditions",
@@ -392,7 +392,7 @@ fn of_change(row: &RuleOnNode, why: Option<&str>) -> Line {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cli::testing::Scene;
+    use crate::testing::Scene;
     use crate::testing::{Builder, NodeBuilder, RuleBuilder, at, node, rule};
     use serde_json::json;
 

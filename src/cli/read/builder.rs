@@ -14,14 +14,14 @@ use k8s_openapi::api::core::v1::{Event, Pod};
 use super::controller::{config, instances, leader, limits};
 use super::kept_out::kept_out;
 use super::source::{ObjectSource, record_gap};
-use crate::cli::failure::CliError;
-use crate::cli::snapshot::{Depth, Manifests, Snapshot, UnreadyPod, Wanted, is_ready, last_seen};
-use crate::cluster::{Gap, ResourceKind};
-use crate::condition::{CriticalComponentClass, Source, Watch};
-use crate::engine::Forecast;
-use crate::engine::io::{Now, Object, Seen};
-use crate::object::{ObjectKey, PodReady, RuleObject};
-use crate::selector::Filter;
+use crate::failure::CliError;
+use crate::snapshot::{Depth, Manifests, Snapshot, UnreadyPod, Wanted, is_ready, last_seen};
+use nodegate_cluster::{Gap, ResourceKind};
+use nodegate_core::condition::{CriticalComponentClass, Source, Watch};
+use nodegate_core::object::{ObjectKey, PodReady, RuleObject};
+use nodegate_core::selector::Filter;
+use nodegate_engine::Forecast;
+use nodegate_engine::io::{Now, Object, Seen};
 
 /// The most pods whose warning events are read.
 const EVENTS_OF: usize = 5;

@@ -7,13 +7,13 @@ use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{ConfigMap, Pod};
 
 use super::source::{ObjectSource, record_gap};
-use crate::api::names::{CONFIG_MAP, LEASE, NAMESPACE};
-use crate::cli::failure::CliError;
-use crate::cli::snapshot::{Controller, Leader, arguments};
-use crate::cluster::{Gap, ResourceKind};
-use crate::config::Config;
-use crate::guard::Limits;
-use crate::selector::Filter;
+use crate::failure::CliError;
+use crate::snapshot::{Controller, Leader, arguments};
+use nodegate_cluster::{Gap, ResourceKind};
+use nodegate_core::api::names::{CONFIG_MAP, LEASE, NAMESPACE};
+use nodegate_core::config::Config;
+use nodegate_core::guard::Limits;
+use nodegate_core::selector::Filter;
 
 /// The name of the controller's container, upstream's and ours.
 const CONTAINER: &str = "manager";

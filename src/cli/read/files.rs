@@ -11,9 +11,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::source::Lists;
-use crate::api::misplaced;
-use crate::cli::failure::CliError;
-use crate::cluster::{Gap, ResourceKind, objects};
+use crate::failure::CliError;
+use nodegate_cluster::{Gap, ResourceKind, objects};
+use nodegate_core::api::misplaced;
 
 /// The file that describes the dump.
 pub(crate) const ABOUT: &str = "dump.json";

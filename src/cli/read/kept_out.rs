@@ -7,13 +7,13 @@ use futures::TryStreamExt;
 use k8s_openapi::api::core::v1::Pod;
 
 use super::source::ObjectSource;
-use crate::cli::snapshot::{PendingPod, Snapshot, condition, owner};
-use crate::cluster::{Gap, ResourceKind};
-use crate::finding::{Check, Finding};
-use crate::object::{Node, Taint, Watched};
-use crate::rule::CompiledSpec;
-use crate::selector::Filter;
-use crate::text::enumerated;
+use crate::snapshot::{PendingPod, Snapshot, condition, owner};
+use nodegate_cluster::{Gap, ResourceKind};
+use nodegate_core::finding::{Check, Finding};
+use nodegate_core::object::{Node, Taint, Watched};
+use nodegate_core::rule::CompiledSpec;
+use nodegate_core::selector::Filter;
+use nodegate_core::text::enumerated;
 
 /// By rule in force that holds all of its nodes: pods that no node takes, and that only taints of rules keep off one of these.
 pub(super) async fn kept_out(
@@ -97,11 +97,11 @@ mod tests {
     use futures::FutureExt;
     use serde_json::{Value, json};
 
-    use crate::cli::check::check;
-    use crate::cli::explain::{explain_node, explain_pod, explain_rule};
-    use crate::cli::page::{Page, Render};
-    use crate::cli::read::{Lists, ObjectSource, put, snapshot};
-    use crate::cli::snapshot::{PendingPod, Snapshot, Wanted};
+    use crate::check::check;
+    use crate::explain::{explain_node, explain_pod, explain_rule};
+    use crate::page::{Page, Render};
+    use crate::read::{Lists, ObjectSource, put, snapshot};
+    use crate::snapshot::{PendingPod, Snapshot, Wanted};
     use crate::testing::at;
 
     fn rule(name: &str) -> Value {

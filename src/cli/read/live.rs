@@ -13,12 +13,12 @@ use tokio::time::sleep;
 use super::builder::{Configured, due, now, snapshot};
 use super::controller::leader;
 use super::source::ObjectSource;
-use crate::cli::failure::CliError;
-use crate::cli::snapshot::{Depth, Leader, Snapshot, Wanted};
-use crate::cluster::{Events, ResourceKind, events, explain};
-use crate::condition::Watch;
-use crate::engine::io::{Effect, Seen};
-use crate::selector::Filter;
+use crate::failure::CliError;
+use crate::snapshot::{Depth, Leader, Snapshot, Wanted};
+use nodegate_cluster::{Events, ResourceKind, events, explain};
+use nodegate_core::condition::Watch;
+use nodegate_core::selector::Filter;
+use nodegate_engine::io::{Effect, Seen};
 
 const LEASE_PAUSE: Duration = Duration::from_secs(10);
 

@@ -13,10 +13,10 @@ use kube::core::{DynamicObject, PartialObjectMeta};
 
 use super::failure::CliError;
 use super::snapshot::{PendingPod, Snapshot, Wanted};
-use crate::cluster::ResourceKind;
-use crate::condition::CriticalComponentClass;
-use crate::object::ObjectKey;
-use crate::selector::Filter;
+use nodegate_cluster::ResourceKind;
+use nodegate_core::condition::CriticalComponentClass;
+use nodegate_core::object::ObjectKey;
+use nodegate_core::selector::Filter;
 
 pub(super) use builder::{Configured, snapshot, with_rules};
 #[cfg(test)]

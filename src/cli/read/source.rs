@@ -3,18 +3,18 @@
 
 use std::collections::BTreeMap;
 
-use axum::http::Request;
-use axum::http::header::CONTENT_TYPE;
 use futures::future::ready;
 use futures::stream::{self, StreamExt, TryStreamExt};
+use http::Request;
+use http::header::CONTENT_TYPE;
 use jiff::Timestamp;
 use kube::Error;
 use kube::core::request;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::cluster::{Cluster, Gap, Objects, ResourceKind, client};
-use crate::selector::Filter;
+use nodegate_cluster::{Cluster, Gap, Objects, ResourceKind, client};
+use nodegate_core::selector::Filter;
 
 /// How often a dry run is repeated because the rule that it replaces has been written meanwhile.
 const REPEATS: usize = 3;

@@ -1,10 +1,10 @@
 //! The page is complete and well-formed, and hostile names stay text.
 
 use super::*;
-use crate::cli::check::{Check, Checkup, Finding};
-use crate::cli::explain::explain_node;
-use crate::cli::status::status;
-use crate::cli::testing::Scene;
+use crate::check::{Check, Checkup, Finding};
+use crate::explain::explain_node;
+use crate::status::status;
+use crate::testing::Scene;
 use crate::testing::{Builder, GATE, at, node, rule};
 use serde_json::json;
 

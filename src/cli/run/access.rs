@@ -8,13 +8,13 @@ use clap::ColorChoice;
 use jiff::Timestamp;
 use terminal_size::{Width, terminal_size};
 
-use crate::cli::command::{AccessArgs, CommonArgs, Output};
-use crate::cli::failure::CliError;
-use crate::cli::page::Page;
-use crate::cli::read::{Configured, ObjectSource, dump_in, snapshot};
-use crate::cli::snapshot::{Snapshot, Wanted};
-use crate::cluster::Cluster;
-use crate::config::Config;
+use crate::command::{AccessArgs, CommonArgs, Output};
+use crate::failure::CliError;
+use crate::page::Page;
+use crate::read::{Configured, ObjectSource, dump_in, snapshot};
+use crate::snapshot::{Snapshot, Wanted};
+use nodegate_cluster::Cluster;
+use nodegate_core::config::Config;
 
 pub(super) async fn read(
     source: &ObjectSource,

@@ -11,14 +11,14 @@ use terminal_size::{Height, terminal_size};
 use tokio::time::timeout_at;
 
 use super::access::{configured, page, source, write};
-use crate::cli::command::CommonArgs;
-use crate::cli::page::Render;
-use crate::cli::read::Live;
-use crate::cli::rows::{RuleOnNode, State, rows};
-use crate::cli::snapshot::Snapshot;
-use crate::cli::status::status;
-use crate::process::told_to_stop;
-use crate::text::printable;
+use crate::command::CommonArgs;
+use crate::page::Render;
+use crate::read::Live;
+use crate::rows::{RuleOnNode, State, rows};
+use crate::snapshot::Snapshot;
+use crate::status::status;
+use nodegate_cluster::process::told_to_stop;
+use nodegate_core::text::printable;
 
 /// Changes within this time are shown together.
 const TOGETHER: Duration = Duration::from_millis(200);

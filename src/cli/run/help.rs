@@ -8,9 +8,9 @@ use clap::CommandFactory;
 use tokio::time::timeout;
 
 use super::access::{print, source};
-use crate::cli::command::{AccessArgs, Plugin};
-use crate::cli::complete::{Completion, next, value_of};
-use crate::cli::read::names;
+use crate::command::{AccessArgs, Plugin};
+use crate::complete::{Completion, next, value_of};
+use crate::read::names;
 
 /// How long to wait for names; a typing user waits no longer.
 const PATIENCE: Duration = Duration::from_secs(2);

@@ -4,7 +4,7 @@ use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::coordination::v1::Lease;
 use serde::Serialize;
 
-use crate::api::names::SUSPEND_ALL;
+use nodegate_core::api::names::SUSPEND_ALL;
 
 /// How long after its lease expires a holder still counts as alive, because clocks differ.
 const LENIENCE: SignedDuration = SignedDuration::from_secs(15);

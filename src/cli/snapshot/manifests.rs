@@ -9,8 +9,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelectorRequirement;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::cluster::ResourceKind;
-use crate::object::{DaemonSet, Watched};
+use nodegate_cluster::ResourceKind;
+use nodegate_core::object::{DaemonSet, Watched};
 
 #[derive(Debug, Default)]
 pub(crate) struct Manifests {

@@ -10,16 +10,16 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
-use crate::cluster::{Gap, ResourceKind};
-use crate::condition::{CriticalComponentClass, Watch, can_share_a_node};
-use crate::engine::{Broken, Forecast, says_all_suspended};
-use crate::finding::{Backing, Finding, summed_up};
-use crate::guard::Limits;
-use crate::object::{Node, ObjectKey};
-use crate::rule::{CompiledSpec, Rule};
-use crate::selector::Filter;
 pub(super) use leader::{Leader, LeaderHealth};
 pub(crate) use manifests::{Agent, Manifests, PoolManifest, arguments, image};
+use nodegate_cluster::{Gap, ResourceKind};
+use nodegate_core::condition::{CriticalComponentClass, Watch, can_share_a_node};
+use nodegate_core::finding::{Backing, Finding, summed_up};
+use nodegate_core::guard::Limits;
+use nodegate_core::object::{Node, ObjectKey};
+use nodegate_core::rule::{CompiledSpec, Rule};
+use nodegate_core::selector::Filter;
+use nodegate_engine::{Broken, Forecast, says_all_suspended};
 pub(crate) use pod::{
     Controller, PendingPod, UnreadyPod, condition, culprit, is_ready, last_seen, node_of, owner,
     phase, unready_since,

@@ -8,8 +8,8 @@ use k8s_openapi::api::core::v1::{
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use serde_json::json;
 
-use crate::condition::{selects, tolerates};
-use crate::object::{DaemonSet, Node, Taint, Watched};
+use nodegate_core::condition::{selects, tolerates};
+use nodegate_core::object::{DaemonSet, Node, Taint, Watched};
 
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct UnreadyPod {

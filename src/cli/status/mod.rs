@@ -12,12 +12,12 @@ use serde::Serialize;
 use super::page::states;
 use super::rows::{Lacking, NodeVerdict, RuleOnNode, State, first_of_nodes, lacking, rows};
 use super::snapshot::{Leader, LeaderHealth, Snapshot};
-use crate::api::EnforcementMode;
-use crate::cluster::{Gap, ResourceKind};
-use crate::engine::{CachedRule, REMARKS, says_held_back};
-use crate::finding::Backing;
-use crate::rule::WhyStray;
-use crate::text::counted;
+use nodegate_cluster::{Gap, ResourceKind};
+use nodegate_core::api::EnforcementMode;
+use nodegate_core::finding::Backing;
+use nodegate_core::rule::WhyStray;
+use nodegate_core::text::counted;
+use nodegate_engine::{CachedRule, REMARKS, says_held_back};
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -296,8 +296,8 @@ impl NodeCounts {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cli::explain::explain_node;
-    use crate::cli::testing::Scene;
+    use crate::explain::explain_node;
+    use crate::testing::Scene;
     use crate::testing::{Builder, GATE, at, node, rule};
 
     #[test]

@@ -1,8 +1,8 @@
 //! The status as text.
 
 use super::{ClusterStatus, NodeCounts, RuleStatus};
-use crate::cli::page::{Block, Line, Look, NextStep, Page, Render, notes};
-use crate::text::{counted, documentation};
+use crate::page::{Block, Line, Look, NextStep, Page, Render, notes};
+use nodegate_core::text::{counted, documentation};
 
 impl Render for ClusterStatus {
     const KIND: &'static str = "Status";
@@ -145,8 +145,8 @@ fn rules(page: &Page, rules: &[RuleStatus]) -> Block {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cli::status::status;
-    use crate::cli::testing::Scene;
+    use crate::status::status;
+    use crate::testing::Scene;
     use crate::testing::at;
 
     #[test]

@@ -1,7 +1,7 @@
 //! Known components and their purposes, from the table `known.txt`.
 
-use crate::cli::snapshot::{Agent, Manifests};
-use crate::object::ObjectKey;
+use crate::snapshot::{Agent, Manifests};
+use nodegate_core::object::ObjectKey;
 
 /// The sidecar of CSI drivers.
 const REGISTRAR: &str = "csi-node-driver-registrar";

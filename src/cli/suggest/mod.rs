@@ -10,14 +10,14 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::page::{Page, Render};
-use crate::api::TaintEffect;
-use crate::api::names::{GROUP, KIND, TAINT_PREFIX, VERSION};
-use crate::cli::snapshot::{Agent, Snapshot};
-use crate::condition::{names_nothing, tolerates};
-use crate::object::Taint;
-use crate::rule::RuleSet;
-use crate::text::{counted, printable};
+use crate::snapshot::{Agent, Snapshot};
 use known::{ComponentPurpose, purposes};
+use nodegate_core::api::TaintEffect;
+use nodegate_core::api::names::{GROUP, KIND, TAINT_PREFIX, VERSION};
+use nodegate_core::condition::{names_nothing, tolerates};
+use nodegate_core::object::Taint;
+use nodegate_core::rule::RuleSet;
+use nodegate_core::text::{counted, printable};
 
 /// Suggested rules; as JSON and YAML a list of them that can be applied.
 #[derive(Debug, Clone, PartialEq, Serialize)]

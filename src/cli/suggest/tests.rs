@@ -1,15 +1,15 @@
 //! The suggestions for each kind of `DaemonSet`, and that they can be applied unchanged.
 
 use super::*;
-use crate::cli::page::{Page, Render};
-use crate::cli::read::{Lists, ObjectSource, snapshot};
-use crate::cli::snapshot::Wanted;
-use crate::cluster::ResourceKind;
-use crate::config::Config;
-use crate::object::RuleObject;
-use crate::rule::Rule;
+use crate::page::{Page, Render};
+use crate::read::{Lists, ObjectSource, snapshot};
+use crate::snapshot::Wanted;
 use crate::testing::at;
 use futures::FutureExt;
+use nodegate_cluster::ResourceKind;
+use nodegate_core::config::Config;
+use nodegate_core::object::RuleObject;
+use nodegate_core::rule::Rule;
 use std::collections::BTreeMap;
 
 fn daemon_set(key: &str, images: &[&str], tolerations: &Value) -> Value {

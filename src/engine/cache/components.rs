@@ -7,13 +7,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::condition::{
+use crate::freshness::{Phase, WatchStates};
+use nodegate_core::condition::{
     ByGroup, CHECK_LABEL, Component, ComponentGroup, CriticalComponentClass, NamedComponent, Watch,
 };
-use crate::engine::freshness::{Phase, WatchStates};
-use crate::object::{DaemonSet, Kept, ObjectKey, Pod, PodPhase, REVISION_LABEL};
-use crate::rule::RuleSet;
-use crate::selector::{Filter, Selector};
+use nodegate_core::object::{DaemonSet, Kept, ObjectKey, Pod, PodPhase, REVISION_LABEL};
+use nodegate_core::rule::RuleSet;
+use nodegate_core::selector::{Filter, Selector};
 
 /// What rules can wait for.
 #[derive(Debug, Default)]

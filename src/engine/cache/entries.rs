@@ -7,11 +7,11 @@ use std::time::Instant;
 use jiff::{SignedDuration, Timestamp};
 
 use super::rulebook::Rulebook;
-use crate::condition::{ByGroup, ComponentGroup, Observations, Watch};
-use crate::engine::io::Now;
-use crate::engine::map::Map;
-use crate::object::{CsiNode, DaemonSet, Kept, Node, ObjectKey, Pod, ResourceSlice};
-use crate::rule::RuleSet;
+use crate::io::Now;
+use crate::map::Map;
+use nodegate_core::condition::{ByGroup, ComponentGroup, Observations, Watch};
+use nodegate_core::object::{CsiNode, DaemonSet, Kept, Node, ObjectKey, Pod, ResourceSlice};
+use nodegate_core::rule::RuleSet;
 
 /// A node that joined longer ago than this may be in use, unless every change of it has been seen.
 const JOINED_LONG_AGO: SignedDuration = SignedDuration::from_secs(30);

@@ -5,18 +5,20 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
-use crate::condition::CriticalComponentClass;
-use crate::engine::map::Map;
-use crate::object::{Kept, RuleObject};
-use crate::rule::{Rule, RuleSet};
+use crate::map::Map;
+use nodegate_core::condition::CriticalComponentClass;
+use nodegate_core::object::{Kept, RuleObject};
+use nodegate_core::rule::{Rule, RuleSet};
 
 /// How many deleted rules are remembered.
 const FORMER_RULES: usize = 256;
 
 /// A rule as it was shown, and compiled.
 #[derive(Debug)]
-pub(crate) struct CachedRule {
+pub struct CachedRule {
+    /// As compiled.
     pub rule: Arc<Rule>,
+    /// As the API server has it.
     pub object: Kept<RuleObject>,
 }
 

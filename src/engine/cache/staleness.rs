@@ -5,10 +5,10 @@ use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 
-use crate::condition::Watch;
-use crate::engine::freshness::WatchStates;
-use crate::engine::io::Now;
-use crate::repair::Census;
+use crate::freshness::WatchStates;
+use crate::io::Now;
+use nodegate_core::condition::Watch;
+use nodegate_core::repair::Census;
 
 /// Freshness of the cache at the last [`Self::assess`].
 #[derive(Debug, Default)]

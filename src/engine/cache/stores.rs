@@ -1,33 +1,91 @@
 //! The stores of all kinds, which kube-runtime shares with readers in other tasks. Their order is random, so nothing here goes by
 //! it: what is iterated over is indexed beside them, with the same states.
 
+use std::borrow::Cow;
+use std::ops::Deref;
 use std::sync::Arc;
 
 use kube::runtime::reflector::store::Writer;
-use kube::runtime::reflector::{ObjectRef, Store};
+use kube::runtime::reflector::{Lookup, ObjectRef, Store};
 use kube::runtime::watcher::Event;
 
 use super::unreadable::Unreadables;
-use crate::condition::{ByGroup, Watch};
-use crate::object::{
+use nodegate_core::condition::{ByGroup, Watch};
+use nodegate_core::object::{
     CsiNode, DaemonSet, Kept, Kind, Node, NodeClaim, NodePool, ObjectKey, Pod, ResourceSlice,
     RuleObject, State, Version,
 };
+
+/// A state in a store.
+#[derive(Debug, Clone)]
+pub struct Stored<T>(Kept<T>);
+
+impl<T> From<Kept<T>> for Stored<T> {
+    fn from(kept: Kept<T>) -> Self {
+        Self(kept)
+    }
+}
+
+impl<T> Deref for Stored<T> {
+    type Target = Kept<T>;
+
+    fn deref(&self) -> &Kept<T> {
+        &self.0
+    }
+}
+
+/// Without version and UID, so that a key in a store is one or two strings.
+impl<T: Kind> Lookup for Stored<T> {
+    type DynamicType = ();
+
+    fn group((): &()) -> Cow<'_, str> {
+        T::RESOURCE.row()[0].into()
+    }
+
+    fn version((): &()) -> Cow<'_, str> {
+        T::RESOURCE.row()[1].into()
+    }
+
+    fn kind((): &()) -> Cow<'_, str> {
+        T::RESOURCE.row()[2].into()
+    }
+
+    fn plural((): &()) -> Cow<'_, str> {
+        T::RESOURCE.row()[3].into()
+    }
+
+    fn name(&self) -> Option<Cow<'_, str>> {
+        Some((&*self.key().name).into())
+    }
+
+    fn namespace(&self) -> Option<Cow<'_, str>> {
+        let namespace = &*self.key().namespace;
+        (!namespace.is_empty()).then(|| namespace.into())
+    }
+
+    fn resource_version(&self) -> Option<Cow<'_, str>> {
+        None
+    }
+
+    fn uid(&self) -> Option<Cow<'_, str>> {
+        None
+    }
+}
 
 /// What other tasks read. Each store is ready once its first list is complete.
 #[derive(Debug, Clone)]
 pub struct Readers {
     /// All nodes.
-    pub nodes: Store<Kept<Node>>,
+    pub nodes: Store<Stored<Node>>,
     /// All `CSINode`s, if they are watched.
-    pub csi_nodes: Store<Kept<CsiNode>>,
+    pub csi_nodes: Store<Stored<CsiNode>>,
 }
 
 /// The objects of one watch.
 #[derive(Debug)]
 pub(super) struct Shelf<T: Kind> {
-    writer: Writer<Kept<T>>,
-    store: Store<Kept<T>>,
+    writer: Writer<Stored<T>>,
+    store: Store<Stored<T>>,
 }
 
 impl<T: Kind> Default for Shelf<T> {
@@ -45,14 +103,16 @@ impl<T: Kind> Shelf<T> {
             "" => reference,
             namespace => reference.within(namespace),
         };
-        self.store.get(&reference).map(|kept| Kept::clone(&kept))
+        self.store
+            .get(&reference)
+            .map(|stored| Kept::clone(&stored))
     }
 
     /// Keeps a state; returns it, and the one before.
     pub(super) fn put(&mut self, state: State<T>) -> (Kept<T>, Option<Kept<T>>) {
         let known = self.get(&state.key);
         let kept = Kept::from(state);
-        let event = Event::Apply(kept.clone());
+        let event = Event::Apply(Stored(kept.clone()));
         self.writer.apply_watcher_event(&event);
         (kept, known)
     }
@@ -60,14 +120,14 @@ impl<T: Kind> Shelf<T> {
     pub(super) fn remove(&mut self, key: &ObjectKey) -> Option<Kept<T>> {
         let gone = self.get(key)?;
         self.writer
-            .apply_watcher_event(&Event::Delete(gone.clone()));
+            .apply_watcher_event(&Event::Delete(Stored(gone.clone())));
         Some(gone)
     }
 
     /// Tells readers that the first list is complete. All that it has shown is there already, and stays.
     fn complete(&mut self) {
-        for kept in self.store.state() {
-            let event = Event::InitApply(Kept::clone(&kept));
+        for stored in self.store.state() {
+            let event = Event::InitApply(Stored::clone(&stored));
             self.writer.apply_watcher_event(&event);
         }
         self.writer.apply_watcher_event(&Event::InitDone);

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use crate::engine::map::Set;
+use crate::map::Set;
 
 #[derive(Debug, Default)]
 pub(crate) struct Turn {

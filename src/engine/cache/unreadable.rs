@@ -4,13 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 
-use crate::condition::Watch;
-use crate::engine::map::Map;
-use crate::object::{ObjectKey, Unreadable};
+use crate::map::Map;
+use nodegate_core::condition::Watch;
+use nodegate_core::object::{ObjectKey, Unreadable};
 
 /// An unreadable object, as far as its metadata identify it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Broken {
+#[allow(missing_docs, reason = "the names say it")]
+pub struct Broken {
     /// The watch that showed it.
     pub watch: Watch,
     /// Its name and namespace; each is empty if it has none.
@@ -22,7 +23,8 @@ pub(crate) struct Broken {
 }
 
 impl Broken {
-    pub(crate) fn object(&self) -> String {
+    /// Its kind and name.
+    pub fn object(&self) -> String {
         let kind = self.watch.kind();
         match (&*self.key.namespace, &*self.key.name) {
             (_, "") => format!("a {kind} without a name"),
@@ -115,8 +117,8 @@ impl Unreadables {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::condition::ComponentGroup;
-    use crate::object::Unreadable;
+    use nodegate_core::condition::ComponentGroup;
+    use nodegate_core::object::Unreadable;
 
     const PODS: Watch = Watch::Pods(ComponentGroup::Class(0));
 

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::engine::attempt::{Backoff, Pauses};
+use nodegate_core::backoff::{Backoff, Pauses};
 
 /// The common pauses, if the API server asks for none.
 const PAUSES: Pauses = Pauses::between(Duration::from_millis(100), Duration::from_secs(10));

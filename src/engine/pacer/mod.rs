@@ -21,7 +21,7 @@ use repetitions::Repetitions;
 
 use super::attempt::Attempt;
 use super::error::RequestError;
-use crate::guard::TokenBucket;
+use nodegate_core::guard::TokenBucket;
 
 /// Classes of requests, the most urgent first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

@@ -5,7 +5,7 @@
 
 use std::time::Instant;
 
-use crate::engine::attempt::{Backoff, Pauses};
+use nodegate_core::backoff::{Backoff, Pauses};
 
 /// Whether the API server is reachable, as far as requests and watches show.
 #[derive(Debug, Default)]

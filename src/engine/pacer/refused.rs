@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::Class;
-use crate::engine::map::hash;
+use crate::map::hash;
 
 /// The least pause of a refused write for each one that is refused at the time...
 const PAUSE_FOR_EACH: Duration = Duration::from_millis(100);

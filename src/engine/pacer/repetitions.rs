@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use crate::engine::map::Map;
+use crate::map::Map;
 
 /// How often an equal message is logged.
 const INTERVAL: Duration = Duration::from_secs(60);

@@ -8,11 +8,11 @@ use std::time::{Duration, Instant};
 
 use super::gating::evidence_is_stale;
 use super::{RuleWork, Rules};
-use crate::engine::cache::{Cache, CachedRule};
-use crate::engine::nodes::{Nodes, tally};
-use crate::engine::outbox::Outbox;
-use crate::engine::status::would_gate;
-use crate::guard::Limits;
+use crate::cache::{Cache, CachedRule};
+use crate::nodes::{Nodes, tally};
+use crate::outbox::Outbox;
+use crate::status::would_gate;
+use nodegate_core::guard::Limits;
 
 const INTERVAL: Duration = Duration::from_secs(1);
 

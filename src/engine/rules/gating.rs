@@ -4,11 +4,11 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::Rules;
-use crate::engine::cache::Cache;
-use crate::guard::{Guard, Limits, Member, Zone};
-use crate::object::Node;
-use crate::plan::{ClusterState, Decision, Outcome, Standing, WaitReason};
-use crate::rule::{CompiledSpec, Rule};
+use crate::cache::Cache;
+use nodegate_core::guard::{Guard, Limits, Member, Zone};
+use nodegate_core::object::Node;
+use nodegate_core::plan::{ClusterState, Decision, Outcome, Standing, WaitReason};
+use nodegate_core::rule::{CompiledSpec, Rule};
 
 impl Rules {
     /// UIDs of the rules whose guards let this node be gated now. A guard counts all of its nodes, so it lets none be gated

@@ -20,11 +20,11 @@ use super::notice::{self, Notice};
 use super::outbox::Outbox;
 use super::status::WrittenStatus;
 use super::told::{Subject, Told};
-use crate::api::{NodeShare, Setback};
-use crate::finding::Backing;
-use crate::guard::{Guard, Limits};
 use first_gating::FirstGating;
 pub(crate) use gating::{guard_for, observe};
+use nodegate_core::api::{NodeShare, Setback};
+use nodegate_core::finding::Backing;
+use nodegate_core::guard::{Guard, Limits};
 
 /// How many nodes the statuses built in one go may cover: a few milliseconds' work.
 pub(super) const NODES_IN_STATUSES: usize = 50_000;

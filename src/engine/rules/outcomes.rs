@@ -4,15 +4,15 @@ use std::sync::Arc;
 
 use super::gating::observe;
 use super::{RuleWork, Rules};
-use crate::engine::count::RuleCount;
-use crate::engine::error::EVALUATION_ERROR;
-use crate::engine::node_writes::WriteWork;
-use crate::engine::notice::{self, About, Notice};
-use crate::engine::outbox::Outbox;
-use crate::engine::status::Record;
-use crate::object::Node;
-use crate::plan::{ChangeKind, NodePlan, Outcome, TaintChange};
-use crate::rule::{Rule, RuleSet};
+use crate::count::RuleCount;
+use crate::error::EVALUATION_ERROR;
+use crate::node_writes::WriteWork;
+use crate::notice::{self, About, Notice};
+use crate::outbox::Outbox;
+use crate::status::Record;
+use nodegate_core::object::Node;
+use nodegate_core::plan::{ChangeKind, NodePlan, Outcome, TaintChange};
+use nodegate_core::rule::{Rule, RuleSet};
 
 impl Rules {
     /// Puts on record what the rules do on a node by a plan that was just made, before it is written.

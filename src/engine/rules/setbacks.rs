@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use super::{RuleWork, Rules};
-use crate::api::{MAX_SETBACKS, Setback};
-use crate::engine::cache::{Cache, CachedRule};
-use crate::engine::outbox::Outbox;
-use crate::engine::repairs::Deletion;
-use crate::object::Node;
-use crate::plan::NodePlan;
+use crate::cache::{Cache, CachedRule};
+use crate::outbox::Outbox;
+use crate::repairs::Deletion;
+use nodegate_core::api::{MAX_SETBACKS, Setback};
+use nodegate_core::object::Node;
+use nodegate_core::plan::NodePlan;
 
 impl RuleWork {
     /// Takes over what an earlier process has recorded for this generation of the rule; an edit of it starts anew.
@@ -43,12 +43,7 @@ impl Rules {
         found.collect()
     }
 
-    pub(in crate::engine) fn replaced(
-        &mut self,
-        replaced: &Deletion,
-        cache: &Cache,
-        out: &mut Outbox,
-    ) {
+    pub(crate) fn replaced(&mut self, replaced: &Deletion, cache: &Cache, out: &mut Outbox) {
         let mut works = self.works.values_mut();
         let Some(work) = works.find(|work| work.name == replaced.rule) else {
             return;

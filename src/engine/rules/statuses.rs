@@ -8,25 +8,23 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use tracing::{debug, info, warn};
 
 use super::{RuleWork, Rules};
-use crate::api::NodeReadinessRuleStatus;
-use crate::engine::cache::{Cache, CachedRule};
-use crate::engine::count::Count;
-use crate::engine::error::RequestError;
-use crate::engine::io::Request;
-use crate::engine::map::Set;
-use crate::engine::nodes::{Nodes, tally};
-use crate::engine::notice::{self, Notice};
-use crate::engine::outbox::{Job, Outbox};
-use crate::engine::pacer::Class;
-use crate::engine::patch;
-use crate::engine::repairs::{obstacle, prospects};
-use crate::engine::status::{
-    self, Basis, CONFLICTED, HELD_BACK, OUTSIDE_NAMESPACES, SHUT_OUT, Tally,
-};
-use crate::engine::told::Subject;
-use crate::guard::{Guard, Report};
-use crate::object::{Node, Version};
-use crate::rule::Rule;
+use crate::cache::{Cache, CachedRule};
+use crate::count::Count;
+use crate::error::RequestError;
+use crate::io::Request;
+use crate::map::Set;
+use crate::nodes::{Nodes, tally};
+use crate::notice::{self, Notice};
+use crate::outbox::{Job, Outbox};
+use crate::pacer::Class;
+use crate::patch;
+use crate::repairs::{obstacle, prospects};
+use crate::status::{self, Basis, CONFLICTED, HELD_BACK, OUTSIDE_NAMESPACES, SHUT_OUT, Tally};
+use crate::told::Subject;
+use nodegate_core::api::NodeReadinessRuleStatus;
+use nodegate_core::guard::{Guard, Report};
+use nodegate_core::object::{Node, Version};
+use nodegate_core::rule::Rule;
 
 const STATUS_INTERVAL: Duration = Duration::from_secs(1);
 /// How long a first change waits for related ones.

@@ -7,12 +7,12 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 
 use super::tally::Tally;
 use super::{Basis, would_gate};
-use crate::api::NodeReadinessRuleStatus;
-use crate::finding::{Finding, summed_up};
-use crate::object::whole_second;
-use crate::plan::Standing;
-use crate::rule::CompiledSpec;
-use crate::text::enumerated;
+use nodegate_core::api::NodeReadinessRuleStatus;
+use nodegate_core::finding::{Finding, summed_up};
+use nodegate_core::object::whole_second;
+use nodegate_core::plan::Standing;
+use nodegate_core::rule::CompiledSpec;
+use nodegate_core::text::enumerated;
 
 const ACCEPTED: &str = "Accepted";
 pub(crate) const CONFLICTED: &str = "Conflicted";
@@ -25,7 +25,7 @@ pub(crate) const SHUT_OUT: &str = "DaemonSetsShutOut";
 pub(crate) const OUTSIDE_NAMESPACES: &str = "DaemonSetsOutsideNamespaces";
 /// The conditions that say what the rule's author should know of what it waits for, whether or not it is in force. The command line
 /// prints the same.
-pub(crate) const REMARKS: [&str; 4] = [
+pub const REMARKS: [&str; 4] = [
     "ConditionsNotMade",
     "NothingToWaitFor",
     SHUT_OUT,
@@ -44,13 +44,13 @@ pub(crate) fn remarks(findings: &[Finding]) -> Vec<Finding> {
 }
 
 /// Whether a rule's status says that all rules are suspended.
-pub(crate) fn says_all_suspended(status: &NodeReadinessRuleStatus) -> bool {
+pub fn says_all_suspended(status: &NodeReadinessRuleStatus) -> bool {
     let mut conditions = status.conditions.iter();
     conditions.any(|it| it.type_ == SUSPENDED && it.reason == ALL_SUSPENDED)
 }
 
 /// Whether a rule's status says that this generation of it is held back.
-pub(crate) fn says_held_back(status: &NodeReadinessRuleStatus, generation: i64) -> bool {
+pub fn says_held_back(status: &NodeReadinessRuleStatus, generation: i64) -> bool {
     let mut conditions = status.conditions.iter();
     conditions.any(|it| it.type_ == HELD_BACK && it.observed_generation == Some(generation))
 }

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use smallvec::SmallVec;
 
-use crate::api::{ConditionPolicy, ConditionStatus};
-use crate::plan::{ConditionOutcome, Decision, NodePlan, Outcome, Standing, WaitReason};
-use crate::rule::{CompiledSpec, Rule};
+use nodegate_core::api::{ConditionPolicy, ConditionStatus};
+use nodegate_core::plan::{ConditionOutcome, Decision, NodePlan, Outcome, Standing, WaitReason};
+use nodegate_core::rule::{CompiledSpec, Rule};
 
 /// What one rule does on one node, or has yet to do there.
 #[derive(Debug, Default)]
@@ -54,7 +54,7 @@ impl Found {
     }
 
     /// Whether the node is in use and would be gated, and the rule may not begin with such nodes yet.
-    pub(in crate::engine) fn is_held_back(&self) -> bool {
+    pub(crate) fn is_held_back(&self) -> bool {
         self.standing == Standing::Governs(Decision::Wait(WaitReason::FirstGating))
     }
 }
@@ -153,7 +153,7 @@ impl<'a> Tally<'a> {
         records.filter_map(|(node, record)| Some((*node, *record, record.found.as_ref()?)))
     }
 
-    pub(in crate::engine) fn found(&self) -> impl Iterator<Item = &'a Found> {
+    pub(crate) fn found(&self) -> impl Iterator<Item = &'a Found> {
         self.nodes().map(|(.., found)| found)
     }
 

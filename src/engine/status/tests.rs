@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::*;
-use crate::finding::{Backing, Check, Finding};
-use crate::plan::NodePlan;
-use crate::rule::Rule;
 use crate::testing::{Builder, NodeBuilder, RuleBuilder, at, node, rule, world};
+use nodegate_core::finding::{Backing, Check, Finding};
+use nodegate_core::plan::NodePlan;
+use nodegate_core::rule::Rule;
 
 const KEY: &str = "readiness.k8s.io/gate";
 

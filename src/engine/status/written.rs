@@ -1,8 +1,8 @@
 //! Tracks the status that was last written, and whether someone else has overwritten it: another controller of these rules,
 //! `kubectl edit --subresource=status`, a restored backup.
 
-use crate::api::NodeReadinessRuleStatus;
-use crate::object::Version;
+use nodegate_core::api::NodeReadinessRuleStatus;
+use nodegate_core::object::Version;
 
 #[derive(Debug, Default)]
 pub struct WrittenStatus {
@@ -75,7 +75,7 @@ impl WrittenStatus {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::api::NodegateStatus;
+    use nodegate_core::api::NodegateStatus;
 
     fn status(held: i32) -> NodeReadinessRuleStatus {
         NodeReadinessRuleStatus {

@@ -5,12 +5,12 @@ use std::collections::BTreeSet;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use super::kept::{Kept, Lists};
 use super::{Bench, settings};
-use crate::condition::{ComponentGroup, Watch};
-use crate::engine::io::{Answer, Effect, Input, Object, Request, Seen};
-use crate::object::tests::kept::{Kept, Lists};
-use crate::object::{Kind, Node, Watched};
+use crate::io::{Answer, Effect, Input, Object, Request, Seen};
 use crate::testing::{RuleBuilder, node, rule};
+use nodegate_core::condition::{ComponentGroup, Watch};
+use nodegate_core::object::{Kind, Node, Watched};
 
 /// How many entries are tried. A build without optimization takes up to thirty times as long, so it tries fewer.
 const COUNTS: &[usize] = if cfg!(debug_assertions) {

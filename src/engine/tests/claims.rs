@@ -5,10 +5,10 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::{Bench, Happening, Input, Refusal, Seen, settings};
-use crate::condition::Watch;
-use crate::engine::RequestError;
-use crate::engine::io::Request;
+use crate::RequestError;
+use crate::io::Request;
 use crate::testing::{Builder, GATE, NodeBuilder, RuleBuilder, at, node, rule};
+use nodegate_core::condition::Watch;
 
 const POOL: &str = "karpenter.sh/nodepool";
 const TTL: &str = "nodegate.dev/readiness-ttl";

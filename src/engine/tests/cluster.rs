@@ -6,10 +6,10 @@ use json_patch::PatchOperation;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use crate::condition::Watch;
-use crate::engine::RequestError;
-use crate::engine::io::{Answer, Object, Request};
-use crate::object::Version;
+use crate::RequestError;
+use crate::io::{Answer, Object, Request};
+use nodegate_core::condition::Watch;
+use nodegate_core::object::Version;
 
 /// All objects, by watch and name.
 #[derive(Debug, Default)]

@@ -1,9 +1,9 @@
 //! Pods, `DaemonSet`s and `CSINode`s of critical components.
 
 use super::Bench;
-use crate::condition::{ComponentGroup, Watch};
-use crate::engine::survey::CACHE_OBJECTS;
+use crate::survey::CACHE_OBJECTS;
 use crate::testing::{Builder, GATE, PodBuilder, RuleBuilder, csi_node, node, pod, rule};
+use nodegate_core::condition::{ComponentGroup, Watch};
 
 fn components() -> RuleBuilder {
     rule("r").waits_for("node.gardener.cloud/CriticalComponentsReady")

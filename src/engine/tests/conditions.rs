@@ -3,10 +3,10 @@
 use serde_json::{Value, json};
 
 use super::Bench;
-use crate::condition::{ComponentGroup, Watch};
-use crate::engine::RequestError;
-use crate::engine::io::Request;
+use crate::RequestError;
+use crate::io::Request;
 use crate::testing::{Builder, NodeBuilder, RuleBuilder, node, pod, rule};
+use nodegate_core::condition::{ComponentGroup, Watch};
 
 const COMPONENTS: &str = "node.gardener.cloud/CriticalComponentsReady";
 

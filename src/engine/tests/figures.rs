@@ -3,8 +3,8 @@
 use serde_json::json;
 
 use super::Bench;
-use crate::engine::count::{Count, Hold, RuleCount};
-use crate::engine::survey::{BLOCKED_NODES, RULE_MATCHED_NODES};
+use crate::count::{Count, Hold, RuleCount};
+use crate::survey::{BLOCKED_NODES, RULE_MATCHED_NODES};
 use crate::testing::{Builder, GATE, NodeBuilder, RuleBuilder, at, node, rule};
 
 fn gate() -> RuleBuilder {

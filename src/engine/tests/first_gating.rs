@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::Bench;
-use crate::engine::survey::HELD_BACK_NODES;
+use crate::survey::HELD_BACK_NODES;
 use crate::testing::{Builder, GATE, NodeBuilder, RuleBuilder, at, node, rule};
 
 fn limited() -> RuleBuilder {

@@ -3,8 +3,8 @@
 use serde_json::json;
 
 use super::{Bench, Input};
-use crate::condition::Watch;
 use crate::testing::{GATE, NodeBuilder, RuleBuilder, node, rule};
+use nodegate_core::condition::Watch;
 
 fn gate() -> RuleBuilder {
     rule("r").waits_for("Net")

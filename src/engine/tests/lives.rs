@@ -3,11 +3,11 @@
 use serde_json::{Value, json};
 
 use super::{Bench, Input, Seen, object};
-use crate::condition::Watch;
-use crate::engine::RequestError;
-use crate::engine::io::Request;
-use crate::engine::survey::{NODES_BY_STATE, RULES};
+use crate::RequestError;
+use crate::io::Request;
+use crate::survey::{NODES_BY_STATE, RULES};
 use crate::testing::{Builder, GATE, RuleBuilder, at, node, rule};
+use nodegate_core::condition::Watch;
 
 fn gate() -> RuleBuilder {
     rule("r").waits_for("Net")

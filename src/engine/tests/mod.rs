@@ -12,6 +12,7 @@ mod figures;
 mod first_gating;
 mod freshness;
 mod holds;
+mod kept;
 mod lives;
 mod named;
 mod nodes;
@@ -30,12 +31,12 @@ use super::count::{Count, RuleCount};
 use super::io::{Answer, Effect, Input, Now, Request, RequestId, Seen};
 use super::survey::{Gauge, RULE_NODES};
 use super::{Engine, Rate, RequestError, Settings};
-use crate::condition::Watch;
-use crate::config::Config;
-use crate::guard::Limits;
-use crate::selector::Filter;
 use crate::testing::{Builder, NodeBuilder, RuleBuilder, at};
 use cluster::{Cluster, object};
+use nodegate_core::condition::Watch;
+use nodegate_core::config::Config;
+use nodegate_core::guard::Limits;
+use nodegate_core::selector::Filter;
 
 /// The error with which a request is refused, if it is.
 type Refusal = fn(&Request) -> Option<RequestError>;

@@ -3,11 +3,11 @@
 use serde_json::json;
 
 use super::{Bench, Input, Seen};
-use crate::condition::{ComponentGroup, Watch};
-use crate::engine::survey::NODES_BY_STATE;
+use crate::survey::NODES_BY_STATE;
 use crate::testing::{
     Builder, DaemonSetBuilder, NodeBuilder, RuleBuilder, at, daemon_set, node, pod, rule,
 };
+use nodegate_core::condition::{ComponentGroup, Watch};
 
 const AGENT: &str = "daemonset.nodegate.dev/tools.agent";
 const DAEMON_SETS: Watch = Watch::DaemonSets(ComponentGroup::Named(0));

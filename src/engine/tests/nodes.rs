@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::Bench;
-use crate::engine::survey::TAINTS_CONTENDED;
+use crate::survey::TAINTS_CONTENDED;
 use crate::testing::{Builder, GATE, NodeBuilder, RuleBuilder, at, node, rule};
 
 fn gate() -> RuleBuilder {

@@ -5,12 +5,12 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::{Bench, Input, Rate, settings};
-use crate::condition::Watch;
-use crate::engine::RequestError;
-use crate::engine::count::Count;
-use crate::engine::io::{Effect, Request};
-use crate::engine::survey::{QUEUE_DEPTH, WRITE_LIMIT, WRITES_IN_FLIGHT};
+use crate::RequestError;
+use crate::count::Count;
+use crate::io::{Effect, Request};
+use crate::survey::{QUEUE_DEPTH, WRITE_LIMIT, WRITES_IN_FLIGHT};
 use crate::testing::{Builder, GATE, NodeBuilder, RuleBuilder, at, node, rule};
+use nodegate_core::condition::Watch;
 
 const COMPONENTS: &str = "node.gardener.cloud/CriticalComponentsReady";
 

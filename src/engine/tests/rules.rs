@@ -3,14 +3,14 @@
 use serde_json::{Value, json};
 
 use super::{Bench, object};
-use crate::condition::{ComponentGroup, Watch};
-use crate::engine::error::RequestError;
-use crate::engine::io::{Input, Object, Request, Seen};
-use crate::engine::survey::{
+use crate::error::RequestError;
+use crate::io::{Input, Object, Request, Seen};
+use crate::survey::{
     DAEMON_SETS_OUTSIDE, DAEMON_SETS_SHUT_OUT, LEADER, LONGEST_HELD, QUEUE_DEPTH, RULES,
     RULES_BY_KIND, SUSPENDED, SYNTHESIZED_CONDITIONS, WRITES_IN_FLIGHT,
 };
 use crate::testing::{Builder, GATE, RuleBuilder, daemon_set, node, rule};
+use nodegate_core::condition::{ComponentGroup, Watch};
 
 fn gate() -> RuleBuilder {
     rule("r").waits_for("Net")

@@ -5,10 +5,10 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::{Bench, Input, Seen, settings};
-use crate::condition::Watch;
-use crate::engine::io::Request;
-use crate::engine::survey::LEADER;
+use crate::io::Request;
+use crate::survey::LEADER;
 use crate::testing::{Builder, GATE, RuleBuilder, at, node, rule};
+use nodegate_core::condition::Watch;
 
 fn gate() -> RuleBuilder {
     rule("r").waits_for("Net")

@@ -3,10 +3,10 @@
 use serde_json::json;
 
 use super::{Bench, Input, Seen};
-use crate::condition::{ComponentGroup, Watch};
-use crate::engine::io::Object;
-use crate::engine::survey::{CONFLICTED, STRAY_TAINTS, UNREADABLE_OBJECTS};
+use crate::io::Object;
+use crate::survey::{CONFLICTED, STRAY_TAINTS, UNREADABLE_OBJECTS};
 use crate::testing::{Builder, GATE, RuleBuilder, daemon_set, node, pod, rule};
+use nodegate_core::condition::{ComponentGroup, Watch};
 
 const FOREIGN: &str = "node.gardener.cloud/critical-components-not-ready";
 

@@ -3,10 +3,10 @@
 use serde_json::{Value, json};
 
 use super::{Bench, Input};
-use crate::condition::Watch;
-use crate::engine::RequestError;
-use crate::engine::io::Request;
+use crate::RequestError;
+use crate::io::Request;
 use crate::testing::{Builder, GATE, NodeBuilder, RuleBuilder, node, rule};
+use nodegate_core::condition::Watch;
 
 const OTHER: &str = "readiness.k8s.io/other";
 

@@ -11,7 +11,7 @@ use rustix::process::{getpid, set_child_subreaper};
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::process::Command;
 
-use crate::reporter::outcome::{CheckFinding, CheckOutcome};
+use crate::outcome::{CheckFinding, CheckOutcome};
 
 const SHOWN: u64 = 256;
 /// How long to wait for the rest of the output after the program exits: a process that it left behind may keep the pipe open.
@@ -84,7 +84,7 @@ impl Drop for ProcessGroup {
 
 /// Makes this process the parent of whatever its children leave behind, even if it is not process 1. As process 1 of a
 /// container it already is, and nothing else would reap those processes.
-pub(in crate::reporter) fn adopt_orphans() {
+pub(crate) fn adopt_orphans() {
     // If the kernel does not support this, they go to process 1, which may be this one.
     #[cfg(target_os = "linux")]
     let _ = set_child_subreaper(Some(getpid()));
@@ -93,7 +93,7 @@ pub(in crate::reporter) fn adopt_orphans() {
 /// Reaps every child that has ended. Call it only between checks, since a check waits for its own child.
 ///
 /// No other code starts a process and waits for it later: a kubeconfig's credential plugin is waited for at once.
-pub(in crate::reporter) fn collect_orphans() {
+pub(crate) fn collect_orphans() {
     while let Ok(Some(_)) = wait(WaitOptions::NOHANG) {}
 }
 

@@ -15,9 +15,9 @@ use hyper_util::rt::{TokioExecutor, TokioIo};
 use tokio::net::UnixStream;
 use tower::service_fn;
 
-use crate::cluster::with_causes;
-use crate::reporter::AGENT;
-use crate::reporter::outcome::{CheckFinding, CheckOutcome};
+use crate::AGENT;
+use crate::outcome::{CheckFinding, CheckOutcome};
+use nodegate_cluster::with_causes;
 
 pub(super) fn accepted<S>(connected: io::Result<S>) -> Result<String, CheckOutcome> {
     let accepted = connected.map(|_| "accepts connections".to_owned());

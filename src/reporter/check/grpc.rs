@@ -10,7 +10,7 @@ use hyper::{Request, Response, StatusCode};
 use hyper_util::client::legacy::connect::HttpConnector;
 
 use super::connect::ask;
-use crate::reporter::outcome::{CheckFinding, CheckOutcome};
+use crate::outcome::{CheckFinding, CheckOutcome};
 
 const METHOD: &str = "/grpc.health.v1.Health/Check";
 /// The largest answer that is read, in bytes; the expected one has 7.

@@ -9,8 +9,8 @@ use hyper::{Request, Uri};
 use hyper_util::client::legacy::connect::Connect;
 
 use super::connect::ask;
-use crate::reporter::endpoint::{Endpoint, EndpointCheck};
-use crate::reporter::outcome::{CheckFinding, CheckOutcome};
+use crate::endpoint::{Endpoint, EndpointCheck};
+use crate::outcome::{CheckFinding, CheckOutcome};
 
 const SHOWN: usize = 256;
 /// How long to wait for them; only the status matters.

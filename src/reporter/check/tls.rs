@@ -8,14 +8,12 @@ use hyper_util::client::legacy::connect::HttpConnector;
 use kube::Config;
 use kube::client::ConfigExt;
 
-use crate::cluster::with_causes;
-use crate::reporter::settings::{SettingError, Verify};
-use crate::serve::tls::certificates;
+use crate::settings::{SettingError, Verify};
+use nodegate_cluster::with_causes;
+use nodegate_serve::tls::certificates;
 
 /// Connects over TLS. Fails if there is nothing to verify against.
-pub(in crate::reporter) fn connector(
-    verify: &Verify,
-) -> Result<HttpsConnector<HttpConnector>, SettingError> {
+pub(crate) fn connector(verify: &Verify) -> Result<HttpsConnector<HttpConnector>, SettingError> {
     let unusable = |problem| SettingError("CHECK_CA_FILE", problem);
     let mut config = Config::new(Uri::default());
     match verify {

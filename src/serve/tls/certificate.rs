@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use nodegate_cluster::certificate::{AUTHORITY, end};
 use rcgen::{
     BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
     KeyUsagePurpose,
@@ -16,10 +17,6 @@ use tokio_rustls::rustls::pki_types::pem::{self, PemObject};
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use tokio_rustls::rustls::sign::CertifiedKey;
 use tokio_rustls::rustls::{Error, RootCertStore};
-use x509_parser::parse_x509_certificate;
-
-/// The common name of each CA that Nodegate makes.
-const AUTHORITY: &str = "nodegate-ca";
 
 /// The keys of a Secret with a certificate, and its files.
 pub(super) const CHAIN: &str = "tls.crt";
@@ -30,7 +27,7 @@ const CLOCK_SKEW: Duration = Duration::from_secs(3600);
 
 /// A certificate chain with the private key of its first certificate, both PEM.
 #[derive(Clone)]
-pub(crate) struct ServingCertificate {
+pub struct ServingCertificate {
     /// The CA that clients trust, and the one before (PEM); empty where others see to that.
     pub(super) ca: String,
     pub(super) chain: Vec<u8>,
@@ -40,7 +37,7 @@ pub(crate) struct ServingCertificate {
 
 /// Why a chain and a key cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum CertificateError {
+pub enum CertificateError {
     #[error("the certificate cannot be used: {0}")]
     Chain(String),
     #[error("the private key cannot be used: {0}")]
@@ -121,17 +118,8 @@ impl fmt::Debug for ServingCertificate {
     }
 }
 
-/// When a certificate (DER) ends, and whether a CA that Nodegate made issued it.
-pub(crate) fn end(der: &[u8]) -> Option<(Timestamp, bool)> {
-    let (_, certificate) = parse_x509_certificate(der).ok()?;
-    let end = certificate.validity().not_after.timestamp();
-    let mut issuers = certificate.issuer().iter_common_name();
-    let is_own = issuers.any(|name| name.as_str().is_ok_and(|name| name == AUTHORITY));
-    Some((Timestamp::from_second(end).ok()?, is_own))
-}
-
 /// The certificates of a PEM text, of which there must be at least one.
-pub(crate) fn certificates(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, String> {
+pub fn certificates(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, String> {
     let read: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem).collect();
     match read {
         Ok(certificates) if !certificates.is_empty() => Ok(certificates),
@@ -149,7 +137,7 @@ fn in_words(error: &pem::Error, expected: &str) -> String {
 
 /// Makes a CA, and a server certificate under it for these DNS names and IP addresses. The CA's key is discarded, so it can
 /// never sign anything else: another certificate needs another CA.
-pub(crate) fn issue(
+pub fn issue(
     names: &[String],
     now: Timestamp,
     lifetime: Duration,

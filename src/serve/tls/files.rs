@@ -16,7 +16,7 @@ const POLL: Duration = Duration::from_secs(2);
 
 /// Why the files cannot be used.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum FilesError {
+pub enum FilesError {
     #[error("{0} is not there: put the certificate's Secret in this folder")]
     Missing(PathBuf),
     #[error("{0}{1}")]
@@ -39,7 +39,7 @@ fn load(folder: &Path) -> Result<ServingCertificate, FilesError> {
 /// rotated certificate from then on. If a new one cannot be used, the log says so and the old one stays.
 ///
 /// A missing file is no error, since the Secret may come later; a missing folder is.
-pub(crate) fn follow(folder: &Path) -> Result<Certificates, FilesError> {
+pub fn follow(folder: &Path) -> Result<Certificates, FilesError> {
     if !folder.is_dir() {
         let problem = " is not a folder: mount the Secret with tls.crt and tls.key there, or name another folder";
         return Err(FilesError::Unusable(folder.into(), problem.into()));
@@ -80,7 +80,8 @@ async fn poll(folder: PathBuf, certificates: Certificates) {
     }
 }
 
-pub(crate) fn client_authorities(path: &Path) -> Result<ClientAuthorities, FilesError> {
+/// The authorities in a PEM file by which clients' certificates are verified, read anew as it changes.
+pub fn client_authorities(path: &Path) -> Result<ClientAuthorities, FilesError> {
     let unusable = |problem: String| FilesError::Unusable(path.into(), problem);
     let pem = fs::read(path).map_err(|error| unusable(format!(" cannot be read: {error}")))?;
     authorities(&pem).map_err(|error| unusable(format!(": {error}")))

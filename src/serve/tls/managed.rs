@@ -21,7 +21,7 @@ use tracing::{info, warn};
 
 use super::certificate::{CHAIN, KEY, ServingCertificate, issue};
 use super::serving::Certificates;
-use crate::cluster::{client, with_causes};
+use nodegate_cluster::{client, with_causes};
 
 const SECRET: &str = "nrr-webhook-server-cert";
 /// The configuration by which the API server knows the webhook.
@@ -45,7 +45,8 @@ const RETRY: Duration = Duration::from_secs(1);
 const SHORTLY: Duration = Duration::from_millis(100);
 const DEADLINE: Duration = Duration::from_secs(10);
 
-pub(crate) struct ManagedCertificate {
+/// The webhook's certificate, which replicas share in a Secret and renew.
+pub struct ManagedCertificate {
     /// The Secret's namespace and name.
     secret: String,
     secrets: Api<Secret>,
@@ -65,7 +66,7 @@ enum Setback {
 impl ManagedCertificate {
     /// Keeps the certificate in the Secret of this namespace current for as long as the process lives. Until there is one,
     /// [`Certificates`] says why.
-    pub(crate) fn follow(client: &Client, namespace: &str) -> Certificates {
+    pub fn follow(client: &Client, namespace: &str) -> Certificates {
         let certificates =
             Certificates::new(Err("the webhook's certificate has not been read yet".into()));
         let managed = Self {

@@ -6,7 +6,7 @@ mod files;
 mod managed;
 mod serving;
 
-pub(crate) use certificate::{certificates, end, issue};
-pub(crate) use files::{client_authorities, follow};
-pub(crate) use managed::ManagedCertificate;
-pub(crate) use serving::Certificates;
+pub use certificate::{certificates, issue};
+pub use files::{client_authorities, follow};
+pub use managed::ManagedCertificate;
+pub use serving::Certificates;

@@ -16,7 +16,7 @@ use super::certificate::{CertificateError, ServingCertificate, certificates, pro
 ///
 /// New connections get the latest certificate; open ones keep theirs.
 #[derive(Debug, Clone)]
-pub(crate) struct Certificates(Arc<Mutex<Result<ServingCertificate, String>>>);
+pub struct Certificates(Arc<Mutex<Result<ServingCertificate, String>>>);
 
 impl Certificates {
     /// A certificate, or why there is none yet. Until there is one, every handshake fails.
@@ -41,7 +41,7 @@ impl Certificates {
     }
 
     /// Accepts TLS 1.2 and 1.3 for HTTP/1.1. With `clients`, a client must show a certificate from these authorities.
-    pub(crate) fn acceptor(self, clients: Option<ClientAuthorities>) -> TlsAcceptor {
+    pub fn acceptor(self, clients: Option<ClientAuthorities>) -> TlsAcceptor {
         let verifier = clients.unwrap_or_else(WebPkiClientVerifier::no_client_auth);
         let mut config = ServerConfig::builder_with_provider(provider())
             .with_safe_default_protocol_versions()
@@ -53,7 +53,7 @@ impl Certificates {
     }
 
     /// Why there is no certificate.
-    pub(crate) fn problem(&self) -> Option<String> {
+    pub fn problem(&self) -> Option<String> {
         lock(&self.0).as_ref().err().cloned()
     }
 }

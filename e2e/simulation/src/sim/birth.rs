@@ -1,7 +1,7 @@
 //! The admission policy of `config/birth` in the model's API server: nodes are created with the taints of their rules.
 
-use nodegate::api::RegateOn;
-use nodegate::api::names::TAINT_ADDED_BY_PREFIX;
+use nodegate_core::api::RegateOn;
+use nodegate_core::api::names::TAINT_ADDED_BY_PREFIX;
 use serde_json::{Value, json};
 
 use super::actors::ask::items;

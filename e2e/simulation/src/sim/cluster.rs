@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use nodegate::engine::notice::Notice;
+use nodegate_engine::notice::Notice;
 use serde_json::Value;
 
 use super::time::{Time, wall};

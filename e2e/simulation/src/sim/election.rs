@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use nodegate::engine::election::{LEASE_DURATION, LeaseClaim, Renewal, Term};
+use nodegate_engine::election::{LEASE_DURATION, LeaseClaim, Renewal, Term};
 
 use super::time::Time;
 

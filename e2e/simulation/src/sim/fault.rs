@@ -2,9 +2,9 @@
 
 use std::fmt;
 
-use nodegate::condition::ComponentGroup;
-pub use nodegate::condition::Watch;
-use nodegate::engine::election::LEASE_DURATION;
+use nodegate_core::condition::ComponentGroup;
+pub use nodegate_core::condition::Watch;
+use nodegate_engine::election::LEASE_DURATION;
 use serde::{Deserialize, Serialize};
 
 use super::time::Time;

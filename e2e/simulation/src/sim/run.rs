@@ -3,8 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use nodegate::condition::Watch;
-use nodegate::engine::election::LEASE_DURATION;
+use nodegate_core::condition::Watch;
+use nodegate_engine::election::LEASE_DURATION;
 
 use super::actor::Actor;
 use super::cluster::Cluster;

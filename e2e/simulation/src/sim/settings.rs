@@ -1,8 +1,8 @@
 //! The settings of the instances of Nodegate.
 
-use nodegate::config::Config;
-pub use nodegate::engine::Settings;
-use nodegate::guard::Limits;
+use nodegate_core::config::Config;
+use nodegate_core::guard::Limits;
+pub use nodegate_engine::Settings;
 
 /// The product's defaults: Gardener's critical components, and no Karpenter.
 pub fn usual() -> Settings {

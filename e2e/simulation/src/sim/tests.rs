@@ -1,7 +1,7 @@
 //! What each fault does to the engine, under a rule that holds four nodes. How clocks come apart and how the lead is lost, the
 //! protections show.
 
-use nodegate::condition::Watch;
+use nodegate_core::condition::Watch;
 use serde_json::json;
 
 use super::actors::Operator;

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use jiff::{SignedDuration, Timestamp};
-use nodegate::engine::io::Now;
+use nodegate_engine::io::Now;
 
 /// The time since the schedule began.
 pub type Time = Duration;

@@ -1,8 +1,8 @@
 //! Translates the engine's requests for the model's API server, and its answers back.
 
-use nodegate::engine::RequestError;
-use nodegate::engine::io::{Answer, Request};
-use nodegate::object::{RuleObject, Watched};
+use nodegate_core::object::{RuleObject, Watched};
+use nodegate_engine::RequestError;
+use nodegate_engine::io::{Answer, Request};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 

@@ -155,21 +155,20 @@ fn add_switches(copy: &Path) {
         }
         fs::write(&path, source).unwrap();
     }
-    let library = copy.join("src/lib.rs");
-    let source = fs::read_to_string(&library).unwrap();
-    let switch = format!(
-        "/// Whether this protection is taken out.
-        pub(crate) fn taken_out(protection: &str) -> bool {{
-            static WHICH: std::sync::OnceLock<String> = std::sync::OnceLock::new();
-            let which = || std::env::var({SWITCH:?}).unwrap_or_default();
-            WHICH.get_or_init(which) == protection
-        }}"
-    );
-    fs::write(
-        &library,
-        format!("#![allow(warnings)]\n{source}\n{switch}\n"),
-    )
-    .unwrap();
+    for member in ["core", "engine"] {
+        let library = copy.join("src").join(member).join("lib.rs");
+        let source = fs::read_to_string(&library).unwrap();
+        let switch = format!(
+            "/// Whether this protection is taken out.
+            pub(crate) fn taken_out(protection: &str) -> bool {{
+                static WHICH: std::sync::OnceLock<String> = std::sync::OnceLock::new();
+                let which = || std::env::var({SWITCH:?}).unwrap_or_default();
+                WHICH.get_or_init(which) == protection
+            }}"
+        );
+        let source = format!("#![allow(warnings)]\n{source}\n{switch}\n");
+        fs::write(&library, source).unwrap();
+    }
 }
 
 fn all_edits() -> impl Iterator<Item = (&'static Protection, table::Edit)> {

@@ -54,8 +54,8 @@ pub(crate) const PROTECTIONS: &[Protection] = &[
         ("src/engine/freshness.rs", "*version <= self.shown", "true"),
     ]),
     without("DaemonSets that are not listed yet count as absent", GATING, "named", &[
-        ("src/plan/state.rs", "self.named(it).is_some_and(|named| !named.is_seen)", "false"),
-        ("src/condition/facts.rs", "if !named.is_seen {", "if !named.is_seen && !TAKEN_OUT {"),
+        ("src/core/plan/state.rs", "self.named(it).is_some_and(|named| !named.is_seen)", "false"),
+        ("src/core/condition/facts.rs", "if !named.is_seen {", "if !named.is_seen && !TAKEN_OUT {"),
     ]),
     without("a process that stood still trusts its view", GATING, "several-conditions", &[
         ("src/engine/clock.rs", "waited > STALL || is_set", "false"),
@@ -64,114 +64,114 @@ pub(crate) const PROTECTIONS: &[Protection] = &[
         ("src/engine/clock.rs", "step.abs() > STEP", "false"),
     ]),
     without("grace periods are ignored", GATING, "long-patience", &[
-        ("src/plan/patience.rs", "Some(until) if now < until =>", "Some(until) if now < until && !TAKEN_OUT =>"),
+        ("src/core/plan/patience.rs", "Some(until) if now < until =>", "Some(until) if now < until && !TAKEN_OUT =>"),
     ]),
     without("fields that another definition dropped count as never set", GATING, "pruned", &[
-        ("src/rule/compile.rs", "pruned || ours.is_some_and(|ours| ours.suspend)", "ours.is_some_and(|ours| ours.suspend)"),
+        ("src/core/rule/compile.rs", "pruned || ours.is_some_and(|ours| ours.suspend)", "ours.is_some_and(|ours| ours.suspend)"),
     ]),
     without("`allOf` means `anyOf`", REMOVAL, "several-conditions", &[
-        ("src/plan/outcome.rs", "findings.iter().all(ConditionOutcome::is_met)", "findings.iter().any(ConditionOutcome::is_met)"),
+        ("src/core/plan/outcome.rs", "findings.iter().all(ConditionOutcome::is_met)", "findings.iter().any(ConditionOutcome::is_met)"),
     ]),
     without("silent reporters are believed", REMOVAL, "heartbeat", &[
-        ("src/condition/trust.rs", "heartbeat.is_some_and(|it| it.is_unproven(&(oldest..=newest)))", "false"),
+        ("src/core/condition/trust.rs", "heartbeat.is_some_and(|it| it.is_unproven(&(oldest..=newest)))", "false"),
     ]),
     without("a condition's earlier heartbeats are ignored", REMOVAL, "late-heartbeat", &[
-        ("src/condition/observations.rs", "let last_write = last_write(node, kind)",
+        ("src/core/condition/observations.rs", "let last_write = last_write(node, kind)",
             "let last_write = if TAKEN_OUT { None } else { last_write(node, kind) }"),
     ]),
     without("a DaemonSet without a pod counts as scheduled", REMOVAL, "room-first", &[
-        ("src/condition/daemon_sets.rs", "pods.of(it).next().is_none()", "false"),
+        ("src/core/condition/daemon_sets.rs", "pods.of(it).next().is_none()", "false"),
     ]),
     without("a pod counts as scheduled only once it is Ready", END, "room-first", &[
-        ("src/condition/daemon_sets.rs", "as_ready && *evidence != PodEvidence::Ready", "*evidence != PodEvidence::Ready"),
+        ("src/core/condition/daemon_sets.rs", "as_ready && *evidence != PodEvidence::Ready", "*evidence != PodEvidence::Ready"),
     ]),
     without("`minReadySeconds` is ignored", REMOVAL, "available", &[
-        ("src/condition/pods.rs", "seconds > 0 && facts.now < until", "false"),
+        ("src/core/condition/pods.rs", "seconds > 0 && facts.now < until", "false"),
     ]),
     without("a pod older than its Node counts as Ready", REMOVAL, "re-registration-late-pods", &[
-        ("src/condition/pods.rs", "since < *created", "false"),
+        ("src/core/condition/pods.rs", "since < *created", "false"),
     ]),
     without("an earlier node's `CSINode` counts", REMOVAL, "re-registration-csi", &[
-        ("src/condition/csi.rs", "it.is_of(&facts.node.uid)", "true"),
+        ("src/core/condition/csi.rs", "it.is_of(&facts.node.uid)", "true"),
     ]),
     without("conditions from before a reboot count", REMOVAL, "regate", &[
-        ("src/condition/trust.rs", "!heartbeat.is_some_and(|it| it.in_this_boot)", "false"),
+        ("src/core/condition/trust.rs", "!heartbeat.is_some_and(|it| it.in_this_boot)", "false"),
     ]),
     without("the controller's clock dates a reboot", REMOVAL, "regate-components", &[
-        ("src/condition/observations.rs", "if clock_went_on { wrote } else { boot.older }", "now"),
+        ("src/core/condition/observations.rs", "if clock_went_on { wrote } else { boot.older }", "now"),
     ]),
     without("pods from before a reboot count as Ready", REMOVAL, "regate-late-pods", &[
-        ("src/condition/pods.rs", "facts.trust.distrusts_until(OLD_PODS, facts.now)", "None"),
+        ("src/core/condition/pods.rs", "facts.trust.distrusts_until(OLD_PODS, facts.now)", "None"),
     ]),
     without("drivers from before a reboot count as registered", REMOVAL, "regate-csi", &[
-        ("src/condition/csi.rs", "facts.observations.registered.contains(driver)", "true"),
+        ("src/core/condition/csi.rs", "facts.observations.registered.contains(driver)", "true"),
     ]),
     without("a patch does not test the UID", REMOVAL, "re-registration-in-flight", &[
         ("src/engine/patch.rs", "Operations::on(&node.uid)", "Operations(Vec::new())"),
     ]),
     without("a successor of a deleted rule is ignored", REMOVAL, "succession", &[
-        ("src/plan/clean_up.rs", "self.has_pending_successor(key, effect)", "false"),
+        ("src/core/plan/clean_up.rs", "self.has_pending_successor(key, effect)", "false"),
     ]),
     without("an earlier rule without its finalizer is ignored", REMOVAL, "conflict", &[
-        ("src/plan/taint.rs", "self.has_pending_governor(rule, spec)", "false"),
+        ("src/core/plan/taint.rs", "self.has_pending_governor(rule, spec)", "false"),
     ]),
     without("labels that come late are taken for there from the start", REMOVAL, "introduced", &[
-        ("src/plan/taint.rs", "!self.node.is_introduced()", "false"),
+        ("src/core/plan/taint.rs", "!self.node.is_introduced()", "false"),
     ]),
     without("a taint that stays excuses a named DaemonSet", REMOVAL, "staying-taints", &[
-        ("src/condition/daemon_sets.rs", "placement == Placement::NotMeant", "placement != Placement::Meant"),
+        ("src/core/condition/daemon_sets.rs", "placement == Placement::NotMeant", "placement != Placement::Meant"),
     ]),
     without("temporary taints count as permanent", REMOVAL, "passing-taints", &[
-        ("src/condition/placement.rs", "self.configured.iter().any(fits)", "false"),
+        ("src/core/condition/placement.rs", "self.configured.iter().any(fits)", "false"),
     ]),
     without("a DaemonSet with a live pod is not waited for", REMOVAL, "live-pod", &[
-        ("src/condition/placement.rs", "is_pod()", "false"),
+        ("src/core/condition/placement.rs", "is_pod()", "false"),
     ]),
     without("a forged deadline is believed", REMOVAL, "release-forged", &[
-        ("src/plan/deadlines.rs", "repair.action == RepairAction::Release", "false"),
+        ("src/core/plan/deadlines.rs", "repair.action == RepairAction::Release", "false"),
     ]),
     without("a late node in maintenance is released", REMOVAL, "release-maintenance", &[
-        ("src/repair/verdict.rs", "if node.is_in_maintenance() =>", "if node.is_in_maintenance() && !TAKEN_OUT =>"),
+        ("src/core/repair/verdict.rs", "if node.is_in_maintenance() =>", "if node.is_in_maintenance() && !TAKEN_OUT =>"),
     ]),
     without("recorded completions are ignored", BOOTSTRAP, "adoption", &[
-        ("src/rule/ownership.rs", "matches!(self, Self::Done | Self::Unstamped)", "false"),
+        ("src/core/rule/ownership.rs", "matches!(self, Self::Done | Self::Unstamped)", "false"),
     ]),
     without("a completion counts for every boot", END, "regate", &[
-        ("src/rule/ownership.rs", "*value.boot_id != *node.boot_id && !value.boot_id.is_empty()", "false"),
+        ("src/core/rule/ownership.rs", "*value.boot_id != *node.boot_id && !value.boot_id.is_empty()", "false"),
     ]),
     without("a completion outlasts a maintenance", END, "regate-maintenance", &[
-        ("src/rule/ownership.rs", "value.maintenance && !is_in_maintenance", "false"),
+        ("src/core/rule/ownership.rs", "value.maintenance && !is_in_maintenance", "false"),
     ]),
     without("a maintenance is not recorded", END, "regate-maintenance", &[
-        ("src/rule/ownership.rs", "spec.ours.regate_on.contains(&RegateOn::Maintenance) && node.is_in_maintenance()", "false"),
+        ("src/core/rule/ownership.rs", "spec.ours.regate_on.contains(&RegateOn::Maintenance) && node.is_in_maintenance()", "false"),
     ]),
     without("a patch does not test the taints", OTHERS, "foreign-writer", &[
         ("src/engine/patch.rs", r#"operations.replace_list(&["spec", "taints"], &node.taints, &taints)"#,
             r#"operations.add(&["spec", "taints"], json!(taints))"#),
     ]),
     without("a taint's effect is ignored", OTHERS, "another-effect", &[
-        ("src/object/taint.rs", "self.key == key && self.effect == effect.as_str()", "self.key == key"),
+        ("src/core/object/taint.rs", "self.key == key && self.effect == effect.as_str()", "self.key == key"),
     ]),
     without("an annotation of an unknown rule is believed", OTHERS, "forged", &[
-        ("src/plan/clean_up.rs", "set.remembers(owner) || is_ours()", "true"),
+        ("src/core/plan/clean_up.rs", "set.remembers(owner) || is_ours()", "true"),
     ]),
     without("a node that another controller tainted counts as joining", GUARD, "gated-by-another", &[
-        ("src/plan/patience.rs",
+        ("src/core/plan/patience.rs",
             "if self.tainted && !self.owners.is_empty() {",
             "if TAKEN_OUT && self.tainted && self.owners.is_empty() { return true; }
              if self.tainted && !self.owners.is_empty() {"),
     ]),
     without("a node without a history counts as joining", GUARD, "zone-outage", &[
-        ("src/plan/patience.rs", "None => is_new(self.joined, now)", "None => TAKEN_OUT || is_new(self.joined, now)"),
+        ("src/core/plan/patience.rs", "None => is_new(self.joined, now)", "None => TAKEN_OUT || is_new(self.joined, now)"),
     ]),
     without("a disruption limit's bucket is always full", GUARD, "zone-outage", &[
-        ("src/guard/grants.rs", "self.tokens.take();", "if !TAKEN_OUT { self.tokens.take(); }"),
+        ("src/core/guard/grants.rs", "self.tokens.take();", "if !TAKEN_OUT { self.tokens.take(); }"),
     ]),
     without("a zone without a ready node is gated further", GUARD, "bad-version", &[
-        ("src/guard/grants.rs", "!zones.is_empty() && zones.values().all(|tally| tally.met == 0)", "false"),
+        ("src/core/guard/grants.rs", "!zones.is_empty() && zones.values().all(|tally| tally.met == 0)", "false"),
     ]),
     without("a small zone that is mostly unready is gated further", GUARD, "partial-outage", &[
-        ("src/guard/limits.rs", "ZoneState::PartialDisruption => 0.0,",
+        ("src/core/guard/limits.rs", "ZoneState::PartialDisruption => 0.0,",
             "ZoneState::PartialDisruption => if TAKEN_OUT { self.eviction_rate } else { 0.0 },"),
     ]),
     without("a node in maintenance counts as unmet, and is gated", GUARD, "maintenance", &[
@@ -187,17 +187,17 @@ pub(crate) const PROTECTIONS: &[Protection] = &[
         ("src/engine/rules/finalizers.rs", "is_clean(work, cache, nodes)", "true"),
     ]),
     without("releases are forgotten", CLAIMS, "replace-none-released", &[
-        ("src/repair/verdict.rs", "rule.leaves_alone(node.created) || keys.any(|key| node.annotation(key).is_some())", "false"),
+        ("src/core/repair/verdict.rs", "rule.leaves_alone(node.created) || keys.any(|key| node.annotation(key).is_some())", "false"),
     ]),
     without("repairs that did not help are repeated", VAIN, "replace-in-vain", &[
-        ("src/repair/setback.rs", "!self.is_about(condition, pool) || missed == 0",
+        ("src/core/repair/setback.rs", "!self.is_about(condition, pool) || missed == 0",
             "!self.is_about(condition, pool) || missed == 0 || TAKEN_OUT"),
     ]),
     without("a zone in which every joining node is late is repaired", CLAIMS, "replace-zone", &[
-        ("src/repair/health.rs", "joining == late && *late > FEW", "joining == late && *late > FEW && !TAKEN_OUT"),
+        ("src/core/repair/health.rs", "joining == late && *late > FEW", "joining == late && *late > FEW && !TAKEN_OUT"),
     ]),
     without("many late nodes are repaired", CLAIMS, "replace-blocked", &[
-        ("src/repair/verdict.rs", "count.exceeds(limit)", "false"),
+        ("src/core/repair/verdict.rs", "count.exceeds(limit)", "false"),
     ]),
     without("a change that is undone is repeated at once", WRITES, "undone", &[
         ("src/engine/attempt.rs", "self.repeats >= TOLERATED", "false"),

@@ -151,7 +151,7 @@ fn who_leads_is_judged() {
 #[test]
 fn a_rule_that_stays_in_its_deletion_is_told() {
     let deleted = |seconds| {
-        let mut rule: crate::object::RuleObject = crate::testing::rule("r").object();
+        let mut rule: nodegate_core::object::RuleObject = crate::testing::rule("r").object();
         rule.metadata.deletion_timestamp = Some(
             k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(at(seconds)),
         );

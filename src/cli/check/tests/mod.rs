@@ -1,12 +1,12 @@
 //! Each fault is found, and a faultless input has no findings.
 
 use super::*;
-use crate::cli::page::Render;
-use crate::cli::read::{Lists, ObjectSource, put, snapshot};
-use crate::cli::snapshot::Wanted;
-use crate::cluster::{Gap, ResourceKind};
+use crate::page::Render;
+use crate::read::{Lists, ObjectSource, put, snapshot};
+use crate::snapshot::Wanted;
 use crate::testing::at;
 use futures::FutureExt;
+use nodegate_cluster::{Gap, ResourceKind};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 

@@ -9,10 +9,10 @@ use std::time::Instant;
 use serde_json::json;
 
 use super::*;
-use crate::engine::io::{Object, Seen};
-use crate::object::{Node, Watched};
-use crate::plan::{Decision, NodeHistory, NodePlan, Outcome, Standing, plan};
+use crate::io::{Object, Seen};
 use crate::testing::{Builder, NodeBuilder, RuleBuilder, at, node, rule};
+use nodegate_core::object::{Node, Watched};
+use nodegate_core::plan::{Decision, NodeHistory, NodePlan, Outcome, Standing, plan};
 
 /// The time `at(0)` by the monotonic clock.
 static START: LazyLock<Instant> = LazyLock::new(Instant::now);

@@ -3,12 +3,12 @@
 use serde::de::DeserializeOwned;
 
 use super::*;
-use crate::condition::ComponentGroup::{self, Class, Named};
-use crate::config::Config;
-use crate::engine::io::Effect;
-use crate::rule::MOST_COMPONENTS;
-use crate::selector::Filter;
+use crate::io::Effect;
 use crate::testing::{DaemonSetBuilder, daemon_set, pod};
+use nodegate_core::condition::ComponentGroup::{self, Class, Named};
+use nodegate_core::config::Config;
+use nodegate_core::rule::MOST_COMPONENTS;
+use nodegate_core::selector::Filter;
 
 /// A cache with Gardener's class, synced with these rules and the node `n`.
 fn with(rules: &[RuleBuilder]) -> Cache {

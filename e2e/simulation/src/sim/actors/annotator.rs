@@ -1,6 +1,6 @@
 //! A compromised kubelet: it forges the controller's annotations on its own node, for every rule.
 
-use nodegate::api::names::READY_DEADLINE_PREFIX;
+use nodegate_core::api::names::READY_DEADLINE_PREFIX;
 use serde_json::{Map, json};
 
 use super::ask::{merge, node_key, text, uid};

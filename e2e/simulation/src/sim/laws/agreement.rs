@@ -8,12 +8,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use nodegate::api::names::BOOTSTRAP_COMPLETED_PREFIX;
-use nodegate::cli::{
+use kubectl_nodegate::{
     ConditionOnNode, Lists, ResourceKind as Asked, RuleOnNode, Snapshot, State, rows_of,
     snapshot_of,
 };
-use nodegate::engine::notice::Notice;
+use nodegate_core::api::names::BOOTSTRAP_COMPLETED_PREFIX;
+use nodegate_engine::notice::Notice;
 use serde_json::Value;
 
 use super::end::is_interfered_with;

@@ -2,8 +2,8 @@
 //! record stays until the rule is deleted. Of a rule that goes by revisions or maintenance, the law about gatings knows when it
 //! counts.
 
-use nodegate::api::RegateOn;
-use nodegate::api::names::{BOOTSTRAP_COMPLETED_PREFIX, TAINT_ADDED_BY_PREFIX};
+use nodegate_core::api::RegateOn;
+use nodegate_core::api::names::{BOOTSTRAP_COMPLETED_PREFIX, TAINT_ADDED_BY_PREFIX};
 use serde_json::Value;
 
 use super::rule::{Rule, TaintId};

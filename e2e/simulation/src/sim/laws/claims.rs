@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use nodegate::api::RepairAction;
-use nodegate::api::names::{NOT_READY_IN_TIME, READY_DEADLINE_PREFIX};
+use nodegate_core::api::RepairAction;
+use nodegate_core::api::names::{NOT_READY_IN_TIME, READY_DEADLINE_PREFIX};
 use serde_json::Value;
 
 use super::disruption::zone;

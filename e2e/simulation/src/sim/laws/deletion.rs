@@ -1,6 +1,6 @@
 //! A deleted rule goes exactly when its nodes are clean: otherwise nobody could tell who owns its taints.
 
-use nodegate::api::names::FINALIZER;
+use nodegate_core::api::names::FINALIZER;
 
 use super::bootstrap::owners;
 use super::ledger::is_ours;

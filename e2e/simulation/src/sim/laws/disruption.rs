@@ -8,7 +8,7 @@
 
 use std::collections::BTreeSet;
 
-use nodegate::guard::Limits;
+use nodegate_core::guard::Limits;
 
 use super::bootstrap::owners;
 use super::gatings::was_in_use;

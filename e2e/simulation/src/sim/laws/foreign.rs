@@ -1,8 +1,8 @@
 //! Nodegate leaves others' data alone: taints of no rule, the order of the taints that stay, labels, annotations, cordons and
 //! conditions; of a rule everything but its status and Nodegate's finalizer; of a claim everything but its deletion time.
 
-use nodegate::api::names::{FINALIZER, NOT_READY_IN_TIME};
-use nodegate::condition::CriticalComponentClass;
+use nodegate_core::api::names::{FINALIZER, NOT_READY_IN_TIME};
+use nodegate_core::condition::CriticalComponentClass;
 use serde_json::{Value, json};
 
 use super::ledger::is_ours;

@@ -24,8 +24,8 @@ mod truth;
 mod workload;
 mod writes;
 
-use nodegate::condition::CriticalComponentClass;
-use nodegate::engine::MAX_AGE;
+use nodegate_core::condition::CriticalComponentClass;
+use nodegate_engine::MAX_AGE;
 use serde_json::Value;
 
 use self::rule::TaintId;

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use nodegate::condition::CriticalComponentClass as Class;
+use nodegate_core::condition::CriticalComponentClass as Class;
 use serde_json::Value;
 
 use super::rule::{Rule, TaintId};

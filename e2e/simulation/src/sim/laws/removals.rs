@@ -2,8 +2,8 @@
 //! governing rule were met, or the node's deadline had passed. The same holds for every bootstrap put on record; a rule that adds taints records none
 //! for a node that may still lack labels.
 
-use nodegate::api::RepairAction;
-use nodegate::api::names::BOOTSTRAP_COMPLETED_PREFIX;
+use nodegate_core::api::RepairAction;
+use nodegate_core::api::names::BOOTSTRAP_COMPLETED_PREFIX;
 
 use super::ledger::Glances;
 use super::rule::{Rule, boot_id, forbids_repair, governing, is_in_maintenance, is_introduced};

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use nodegate::api::names::FINALIZER;
-use nodegate::api::{
+use nodegate_core::api::names::FINALIZER;
+use nodegate_core::api::{
     self, ConditionPolicy, EnforcementMode, ExistingNodes, NodeReadinessRuleSpec, NodegateSpec,
     RegateOn, TaintEffect, TaintPolicy,
 };

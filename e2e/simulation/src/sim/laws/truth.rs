@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
-use nodegate::api::{ConditionRequirement, ConditionStatus, RegateOn};
-use nodegate::condition::CriticalComponentClass as Class;
+use nodegate_core::api::{ConditionRequirement, ConditionStatus, RegateOn};
+use nodegate_core::condition::CriticalComponentClass as Class;
 use serde_json::Value;
 
 use super::placement::{expects, expects_by, has, is_live, is_meant_by_what_it_is, owns};

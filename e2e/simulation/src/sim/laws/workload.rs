@@ -6,8 +6,8 @@
 
 use std::sync::Arc;
 
-use nodegate::api::TaintEffect;
-use nodegate::condition::Watch;
+use nodegate_core::api::TaintEffect;
+use nodegate_core::condition::Watch;
 use serde_json::Value;
 
 use super::placement::tolerates;

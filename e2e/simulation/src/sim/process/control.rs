@@ -1,9 +1,9 @@
 //! How faults act on a process.
 
 use jiff::SignedDuration;
-use nodegate::condition::Watch;
-use nodegate::engine::election::LEASE_DURATION;
-use nodegate::engine::io::Input;
+use nodegate_core::condition::Watch;
+use nodegate_engine::election::LEASE_DURATION;
+use nodegate_engine::io::Input;
 
 use super::flights::Stage;
 use super::{Process, Sleep, World};

@@ -1,7 +1,7 @@
 //! The requests under way: each arrives after a moment, and may be refused or lost. So may its answer.
 
-use nodegate::engine::RequestError;
-use nodegate::engine::io::{Answer, Request, RequestId};
+use nodegate_engine::RequestError;
+use nodegate_engine::io::{Answer, Request, RequestId};
 
 use super::{Process, World};
 use crate::sim::cluster::Who;

@@ -7,10 +7,10 @@ mod world;
 
 use std::time::Instant;
 
-use nodegate::condition::Watch;
-use nodegate::engine::io::{Effect, Input};
-use nodegate::engine::{Engine, RequestError};
-use nodegate::selector::Filter;
+use nodegate_core::condition::Watch;
+use nodegate_core::selector::Filter;
+use nodegate_engine::io::{Effect, Input};
+use nodegate_engine::{Engine, RequestError};
 
 use super::cluster::Change;
 use super::defect::guarded;

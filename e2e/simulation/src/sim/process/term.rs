@@ -1,7 +1,7 @@
 //! A process's part in the election, and its end.
 
-use nodegate::engine::election::{LEASE_DURATION, Loss, Renewal, Term, may_stand};
-use nodegate::engine::io::Input;
+use nodegate_engine::election::{LEASE_DURATION, Loss, Renewal, Term, may_stand};
+use nodegate_engine::io::Input;
 
 use super::flights::STORM;
 use super::{Process, World};

@@ -5,10 +5,10 @@ mod source;
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use nodegate::condition::Watch;
-use nodegate::engine::WATCH_LENGTH;
-use nodegate::engine::io::{Object, Seen};
-use nodegate::selector::Filter;
+use nodegate_core::condition::WATCH_LENGTH;
+use nodegate_core::condition::Watch;
+use nodegate_core::selector::Filter;
+use nodegate_engine::io::{Object, Seen};
 use serde_json::Value;
 
 use super::cluster::{Change, Cluster};

@@ -1,7 +1,7 @@
 //! The scope of each watch.
 
-use nodegate::condition::Watch;
-use nodegate::selector::Filter;
+use nodegate_core::condition::Watch;
+use nodegate_core::selector::Filter;
 use serde_json::Value;
 
 use crate::sim::cluster::Change;

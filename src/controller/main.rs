@@ -1,0 +1,75 @@
+//! The controller: gates and releases nodes.
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use nodegate_cluster::process;
+use nodegate_controller::{self as controller, ControllerArgs};
+use tokio::runtime;
+
+fn main() -> ExitCode {
+    let words = std::env::args_os().map(two_dashes);
+    let threads = runtime::Builder::new_multi_thread();
+    process::main(words, threads, async |args: ControllerArgs| {
+        args.log.init();
+        controller::run(args).await?;
+        Ok(ExitCode::SUCCESS)
+    })
+}
+
+/// Gives a flag two dashes: Go's flag package, which the Node Readiness Controller uses, also accepts one (`-leader-elect`).
+fn two_dashes(word: OsString) -> OsString {
+    match word.to_str().map(str::as_bytes) {
+        Some([b'-', first, _, ..]) if first.is_ascii_alphabetic() => {
+            let mut flag = OsString::from("-");
+            flag.push(word);
+            flag
+        }
+        _ => word,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    fn parse(words: &str) -> ControllerArgs {
+        let words = words.split_whitespace().map(OsString::from);
+        let words = std::iter::once("/manager".into())
+            .chain(words)
+            .map(two_dashes);
+        ControllerArgs::try_parse_from(words).unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    #[test]
+    fn a_deployment_of_the_node_readiness_controller_needs_no_other_flags() {
+        parse(
+            "--metrics-bind-address=:8443 --metrics-secure --metrics-cert-dir=/tmp/certs \
+            --health-probe-bind-address=:8081 --pprof-bind-address=:6060 --leader-elect=true \
+            --leader-election-namespace=nrr-system --enable-webhook --enable-node-state-metrics=true --kube-api-qps=50 \
+            --kube-api-burst=100 --node-concurrent-reconciles=10 --rule-concurrent-reconciles=2 --zap-log-level=info \
+            --zap-encoder=console --zap-devel --zap-stacktrace-level=panic --kubeconfig=/tmp/kubeconfig",
+        );
+    }
+
+    #[test]
+    fn a_flag_has_one_dash_or_two() {
+        let args = parse(
+            "-leader-elect -metrics-bind-address=:8080 -zap-log-level debug -kube-api-qps -1 -node-concurrent-reconciles=0",
+        );
+        assert!(args.leader_elect == Some(true) && args.metrics.bind_address.0.is_some());
+        assert!(format!("{:?}", args.log).contains("debug"));
+        assert_eq!(args.node_concurrent_reconciles, 64);
+        for kept in ["-h", "--help", "-1", "-", "--", "a-b"] {
+            assert_eq!(two_dashes(kept.into()), *kept);
+        }
+    }
+
+    #[test]
+    fn the_last_value_of_a_repeated_flag_counts() {
+        let args = parse("--leader-elect --leader-elect=false --log-format=text --log-format=json");
+        assert_eq!(args.leader_elect, Some(false));
+        assert!(format!("{:?}", args.log).contains("Json"));
+    }
+}

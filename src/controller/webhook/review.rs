@@ -1,0 +1,129 @@
+//! Decides whether a rule is accepted: a function of the request and the cluster's state.
+
+#[cfg(test)]
+mod tests;
+
+use super::envelope::ReviewRequest;
+use super::surroundings::Surroundings;
+use super::warnings::{LONGEST, warnings};
+use nodegate_core::api::ExistingNodes;
+use nodegate_core::condition::CriticalComponentClass;
+use nodegate_core::object::RuleObject;
+use nodegate_core::rule::{Rejection, Rule};
+use nodegate_core::text::{cut, stated};
+
+#[derive(Debug)]
+pub(super) struct Proposal {
+    /// The rule after the request.
+    pub(super) rule: Rule,
+    /// Faults that this request adds.
+    pub(super) faults: Vec<Rejection>,
+    pub(super) before: Option<Rule>,
+}
+
+impl Proposal {
+    /// The rule that a request wants reviewed; `None` if the request can do no harm.
+    ///
+    /// The webhook never blocks a deletion, the removal of a finalizer, or any other change that leaves the spec alone. Its
+    /// `matchConditions` say the same, so that the API server need not even ask.
+    pub(super) fn of(request: ReviewRequest, classes: &[CriticalComponentClass]) -> Option<Self> {
+        let object = request.object?;
+        let before = match &*request.operation {
+            "CREATE" => None,
+            "UPDATE" => request.old_object,
+            _ => return None,
+        };
+        let is_subresource = request.sub_resource.is_some_and(|sub| !sub.is_empty());
+        let is_going = object.metadata.deletion_timestamp.is_some();
+        let is_unchanged = (before.as_ref()).is_some_and(|before| before.spec == object.spec);
+        if is_subresource || is_going || is_unchanged {
+            return None;
+        }
+        let object = RuleObject::new(object.metadata, object.spec, None);
+        let before = before.map(|it| RuleObject::new(it.metadata, it.spec, None));
+        let known = before.as_ref().map_or_else(Vec::new, faults);
+        let mut faults = faults(&object);
+        faults.retain(|fault| !known.contains(fault));
+        Some(Self {
+            faults,
+            rule: Rule::compile(&object.metadata, object.spec, classes),
+            before: before.map(|before| Rule::compile(&before.metadata, before.spec, classes)),
+        })
+    }
+
+    /// Whether this request makes the rule act: the rule is new, or was a dry run, suspended, unusable, or left existing nodes
+    /// alone.
+    fn begins(&self) -> bool {
+        let before = self.before.as_ref();
+        before.is_none_or(|before| match &before.spec {
+            Ok(spec) => {
+                spec.dry_run || before.suspended || spec.ours.existing_nodes == ExistingNodes::Leave
+            }
+            Err(_) => true,
+        })
+    }
+
+    /// Whether this request can add a conflict: the rule is new, becomes usable, changes its taint or its selector, or stops
+    /// being a dry run. Otherwise the conflict already exists, and the update may be what mitigates it.
+    fn may_add_conflict(&self) -> bool {
+        let before = self.before.as_ref();
+        before.is_none_or(|before| match (&before.reach, &self.rule.reach) {
+            (Some(was), Some(is)) => {
+                (before.spec.is_err() && self.rule.spec.is_ok())
+                    || (&was.key, was.effect, &was.selector) != (&is.key, is.effect, &is.selector)
+                    || (was.dry_run && !is.dry_run)
+            }
+            _ => true,
+        })
+    }
+}
+
+/// Everything that makes a rule unusable.
+fn faults(rule: &RuleObject) -> Vec<Rejection> {
+    match &rule.spec {
+        Ok(spec) => [Rejection::all(spec), Rejection::of_conditions(spec)].concat(),
+        Err(complaint) => vec![Rejection::Unreadable(complaint.clone())],
+    }
+}
+
+/// Reviews a rule against the cluster's state: the warnings about an accepted one, or why it is rejected.
+///
+/// A rule that was already unusable, for example one made under the upstream project's CRD, may be changed as long as the
+/// change adds no fault.
+pub(super) fn review(
+    subject: &Proposal,
+    classes: &[CriticalComponentClass],
+    surroundings: &Surroundings,
+) -> Result<Vec<String>, String> {
+    let mut faults: Vec<_> = subject.faults.iter().map(ToString::to_string).collect();
+    let others = surroundings.rules.rules().iter();
+    // They include the rule itself on an update, and on a creation under an existing name; the API server rejects the latter with
+    // a better message.
+    let others = others.filter(|other| other.name != subject.rule.name);
+    let conflicts = others.filter_map(|other| subject.rule.conflict_with(other));
+    let conflicts: Vec<_> = conflicts.collect();
+    let why = stated(conflicts.iter().map(ToString::to_string));
+    if let [first, ..] = &*conflicts
+        && subject.may_add_conflict()
+    {
+        let key = &first.key;
+        faults.push(format!("spec.taint.key: Invalid value: {key:?}: {why}"));
+    }
+    if !faults.is_empty() {
+        // As the upstream project's webhook formats its errors.
+        return Err(format!("validation failed: [{}]", faults.join(", ")));
+    }
+    let spec = match &subject.rule.spec {
+        Ok(spec) => spec,
+        Err(rejection) => {
+            let warning = format!("the rule stays without effect: {rejection}");
+            return Ok(vec![cut(warning, LONGEST)]);
+        }
+    };
+    let rule = (&subject.rule, spec);
+    let mut warnings = warnings(rule, subject.begins(), classes, surroundings);
+    if !conflicts.is_empty() {
+        warnings.insert(0, why);
+    }
+    Ok(warnings)
+}

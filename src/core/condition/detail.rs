@@ -1,0 +1,217 @@
+//! Reasons for a condition's status, in one wording for events, statuses, logs and the command line.
+
+use std::fmt::{self, Write as _};
+use std::num::NonZeroU64;
+
+use super::daemon_sets::LeftOut;
+use super::devices::Devices;
+use super::facts::Amount;
+use super::groups::Component;
+use super::names::Names;
+use super::pods::TooNew;
+use crate::api::{ConditionStatus, Duration};
+use crate::object::{ObjectKey, Taint, UnhealthyStorage};
+
+/// Makes the enum, its reasons and its messages of one table.
+macro_rules! details {
+    (
+        $f:ident;
+        reported: { $($reported:ident $({ $($its:ident: $type:ty),+ })? = $said:expr, $writes:expr;)+ }
+        synthesized: { $($variant:ident $({ $($field:ident: $of:ty),+ })? = $reason:literal, $write:expr;)+ }
+    ) => {
+        /// The reason for a condition's status, by itself or for a rule that asks for more than a status. [`Detail::reason`] is
+        /// the CamelCase form; `Display` is the message.
+        #[derive(Debug, Clone, PartialEq, Eq)]
+        #[allow(missing_docs, reason = "the messages say it")]
+        pub enum Detail<'a> {
+            $($reported $({ $($its: $type),+ })?,)+
+            $($variant $({ $($field: $of),+ })?,)+
+        }
+
+        impl<'a> Detail<'a> {
+            /// The reason in CamelCase.
+            #[allow(unused_variables, reason = "few reasons depend on the fields")]
+            pub fn reason(&self) -> &'a str {
+                match self {
+                    $(Self::$reported $({ $($its),+ })? => $said,)+
+                    $(Self::$variant $({ $($field: _),+ })? => $reason,)+
+                }
+            }
+        }
+
+        impl fmt::Display for Detail<'_> {
+            #[allow(unused_variables, reason = "some fields are for the reason alone")]
+            fn fmt(&self, $f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                match self {
+                    $(Self::$reported $({ $($its),+ })? => $writes,)+
+                    $(Self::$variant $({ $($field),+ })? => $write,)+
+                }
+            }
+        }
+
+        /// Whether only synthesized conditions have this reason.
+        pub(super) fn is_synthesized_reason(reason: &str) -> bool {
+            [$($reason),+].contains(&reason)
+        }
+    };
+}
+
+details! {
+    f;
+    reported: {
+        // What the reporter of a node condition wrote.
+        Reported { reason: &'a str, message: &'a str } = *reason, f.write_str(message);
+        HeartbeatMissed { timeout: Duration } = "HeartbeatMissed", write!(f, "no heartbeat has been seen for {timeout}");
+        WrittenBeforeReboot = "WrittenBeforeReboot", f.write_str("it has not been reported since the node rebooted");
+        NotSeen { component: &'a Component } = match component {
+            Component::DaemonSet(_) => "DaemonSetNotSeen",
+            _ => "ComponentNotSeen",
+        }, match component {
+            Component::DaemonSet(key) => write!(f, "DaemonSet {key} has not been seen yet"),
+            Component::AllDaemonSets => f.write_str("the DaemonSets have not been seen yet"),
+            Component::Check(key) => write!(f, "the pods of check {key} have not been seen yet"),
+            Component::Devices(driver) => write!(f, "the ResourceSlices of {driver} have not been seen yet"),
+        };
+        KindNotSeen { kind: &'a str } = "ComponentNotSeen", write!(
+            f,
+            "the {kind}s that it depends on have not been seen yet (if that stays, the controller may not list them: its log says why)"
+        );
+        MinimumReached { count: Amount<'a>, minimum: NonZeroU64 } = "MinimumReached",
+            write!(f, "this node has {} {}, at least {minimum}", count.number, count.of);
+        BelowMinimum { count: Amount<'a>, minimum: NonZeroU64 } = "BelowMinimum",
+            write!(f, "this node has {} of {minimum} {}", count.number, count.of);
+        // The label that says how many the rule asks for does not say it; no value if the node lacks the label.
+        MinimumUnknown { label: &'a str, value: Option<&'a str> } = "MinimumUnknown", match value {
+            None => write!(f, "this node has no label {label}, which says how many are needed"),
+            Some(value) => write!(
+                f,
+                "label {label} of this node says how many are needed, and its value '{value}' is no number of at least 1"
+            ),
+        };
+        ReasonNotAccepted { status: ConditionStatus, reason: &'a str, accepted: Names<&'a str> } = "ReasonNotAccepted",
+            write!(f, "it is {status} for reason '{reason}', and counts only with {accepted}");
+    }
+    synthesized: {
+        DaemonSetNotFound { daemon_set: &'a ObjectKey } = "DaemonSetNotFound",
+            write!(f, "there is no DaemonSet {daemon_set}");
+        DaemonSetNotMeant { daemon_set: &'a ObjectKey } = "DaemonSetNotMeantForNode",
+            write!(f, "DaemonSet {daemon_set} is not meant for this node");
+        DoesNotTolerateGate { daemon_set: &'a ObjectKey, taint: &'a Taint } = "DoesNotTolerate", write!(
+            f,
+            "DaemonSet {daemon_set} does not tolerate the taint {taint} of a rule that waits for it: add the toleration to its \
+             pod template"
+        );
+        DoesNotTolerate { daemon_set: &'a ObjectKey, taint: &'a Taint } = "DoesNotTolerate", write!(
+            f,
+            "DaemonSet {daemon_set} does not tolerate the taint {taint} of this node: add the toleration to its pod template, or \
+             leave such nodes out of the rule's nodeSelector"
+        );
+        DaemonSetReady { daemon_set: &'a ObjectKey } = "DaemonSetReady",
+            write!(f, "DaemonSet {daemon_set} has a Ready pod on this node");
+        AllDaemonSetsReady { left_out: Option<Names<LeftOut<'a>>> } = "AllDaemonSetsReady",
+            met(f, "every DaemonSet meant for this node has a Ready pod on it", left_out.as_ref());
+        AllDaemonSetsScheduled { left_out: Option<Names<LeftOut<'a>>> } = "AllDaemonSetsScheduled",
+            met(f, "every DaemonSet meant for this node has a pod on it", left_out.as_ref());
+        CheckSucceeded { pod: &'a ObjectKey } = "CheckSucceeded", write!(f, "pod {pod} has succeeded");
+        CheckFailed { pod: &'a ObjectKey } = "CheckFailed", write!(f, "pod {pod} has failed");
+        CheckRunning { pod: &'a ObjectKey } = "CheckRunning", write!(f, "pod {pod} has not ended yet");
+        CheckMissing { check: &'a ObjectKey } = "CheckMissing",
+            write!(f, "no pod of check {check} has run on this node since it was created or booted");
+        DaemonSetsScheduled { left_out: Option<Names<LeftOut<'a>>> } = "DaemonSetsScheduled",
+            met(f, "every critical DaemonSet meant for this node has a pod on it", left_out.as_ref());
+        NoDaemonSetMeant { left_out: Option<Names<LeftOut<'a>>> } = "DaemonSetsScheduled",
+            met(f, "no critical DaemonSet is meant for this node", left_out.as_ref());
+        DaemonSetPodMissing { daemon_sets: Names<&'a ObjectKey> } = "DaemonSetPodMissing",
+            daemon_sets.write(f, "DaemonSet * has no pod on this node", "DaemonSets * have no pod on this node");
+        PodsReady = "PodsReady", f.write_str("every critical pod on this node is Ready");
+        PodNotReady { pods: Names<&'a ObjectKey> } = "PodNotReady",
+            pods.write(f, "pod * is not Ready", "pods * are not Ready");
+        PodNotAvailable { pods: Names<TooNew<'a>> } = "PodNotAvailable",
+            pods.write(f, "not Ready for long enough yet: pod *", "not Ready for long enough yet: pods *");
+        PodOlderThanNode { pods: Names<&'a ObjectKey> } = "PodOlderThanNode", pods.write(
+            f,
+            "pod * has been Ready since before this node was created",
+            "pods * have been Ready since before this node was created",
+        );
+        PodOlderThanBoot { pods: Names<&'a ObjectKey> } = "PodOlderThanBoot", pods.write(
+            f,
+            "pod * has been Ready since before this node rebooted",
+            "pods * have been Ready since before this node rebooted",
+        );
+        CsiDriversRegistered = "CSIDriversRegistered", f.write_str("every CSI driver that is waited for is registered");
+        CsiDriverMissing { drivers: Names<&'a str> } = "CSIDriverNotRegistered", drivers.write(
+            f,
+            "CSI driver * is not registered on this node",
+            "CSI drivers * are not registered on this node",
+        );
+        CsiDriverOlderThanBoot { drivers: Names<&'a str> } = "CSIDriverOlderThanBoot", drivers.write(
+            f,
+            "CSI driver * was registered before this node rebooted",
+            "CSI drivers * were registered before this node rebooted",
+        );
+        CsiDriverWithoutCount { drivers: Names<&'a str> } = "CSIDriverWithoutCount", drivers.write(
+            f,
+            "CSI driver * reports no allocatable count on this node",
+            "CSI drivers * report no allocatable count on this node",
+        );
+        CsiDriverUnhealthy { storage: &'a UnhealthyStorage } = "CSIDriverUnhealthy", unhealthy(storage, f);
+        ComponentsReady { left_out: Option<Names<LeftOut<'a>>> } = "CriticalComponentsReady",
+            met(f, "every critical component is ready on this node", left_out.as_ref());
+        NoComponent { left_out: Option<Names<LeftOut<'a>>> } = "CriticalComponentsReady",
+            met(f, "no critical component is meant for this node", left_out.as_ref());
+        DevicesPublished { devices: Devices<'a> } = "DevicesPublished", devices.fmt(f);
+        DevicesNotPublished { devices: Devices<'a> } = "DevicesNotPublished", devices.fmt(f);
+        DevicesTainted { devices: Devices<'a> } = "DevicesTainted", devices.fmt(f);
+        // The node has more of something than is read.
+        TooManyToRead { what: &'static str, most: usize } = "TooManyToRead",
+            write!(f, "this node has more than {most} {what}, too many to read");
+        ResourceAllocatable { resource: &'a str } = "ResourceAllocatable",
+            write!(f, "this node has {resource} to allocate");
+        ResourceNotAllocatable { resource: &'a str } = "ResourceNotAllocatable",
+            write!(f, "this node has no {resource} to allocate");
+    }
+}
+
+impl Detail<'_> {
+    /// Whether the text is this message.
+    pub fn reads(&self, text: &str) -> bool {
+        let mut rest = Rest(text);
+        write!(rest, "{self}").is_ok() && rest.0.is_empty()
+    }
+}
+
+/// Compares a text with one that is written in parts: holds what has not been compared yet.
+struct Rest<'a>(&'a str);
+
+impl fmt::Write for Rest<'_> {
+    fn write_str(&mut self, part: &str) -> fmt::Result {
+        self.0 = self.0.strip_prefix(part).ok_or(fmt::Error)?;
+        Ok(())
+    }
+}
+
+/// What is met, and what that does not include.
+fn met(
+    f: &mut fmt::Formatter<'_>,
+    met: &str,
+    left_out: Option<&Names<LeftOut<'_>>>,
+) -> fmt::Result {
+    f.write_str(met)?;
+    left_out.map_or(Ok(()), |left_out| write!(f, "; left out: {left_out}"))
+}
+
+/// `CSI driver a.csi reports StorageUnreachable (NetworkPartition): the data path is down (+1 more)`.
+fn unhealthy(storage: &UnhealthyStorage, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    let (driver, status) = (&storage.driver, &storage.status);
+    write!(f, "CSI driver {driver} reports {status}")?;
+    if !storage.reason.is_empty() {
+        write!(f, " ({})", storage.reason)?;
+    }
+    if !storage.message.is_empty() {
+        write!(f, ": {}", storage.message)?;
+    }
+    match storage.more {
+        0 => Ok(()),
+        more => write!(f, " (+{more} more)"),
+    }
+}

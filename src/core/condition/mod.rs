@@ -1,0 +1,38 @@
+//! The sources of a node's conditions: reported on the Node, or synthesized from what runs there. [`Source::of`] resolves a
+//! condition type once, when a rule is compiled; [`Facts::condition`] then evaluates it for one node at one time. Pure: no
+//! client, no clock, no async.
+
+mod csi;
+mod daemon_sets;
+mod detail;
+mod devices;
+mod facts;
+mod groups;
+mod names;
+mod observations;
+mod placement;
+mod pods;
+mod seen;
+mod source;
+#[cfg(test)]
+mod tests;
+mod trust;
+mod watch;
+
+pub(crate) use daemon_sets::Revisions;
+pub use detail::Detail;
+pub use facts::{Condition, Counted, Facts, GroupFacts};
+pub use groups::{ByGroup, Component, ComponentGroup, CriticalComponentClass, NamedComponent};
+pub use groups::{CHECK_LABEL, Namespaces};
+pub(crate) use names::Names;
+pub use observations::Observations;
+#[cfg(test)]
+pub(crate) use observations::Reboot;
+pub use placement::{PassingTaints, Placement, can_share_a_node, placement, selects, tolerates};
+pub use pods::TooNew;
+pub use seen::{Object, Seen};
+pub use source::{
+    RESERVED_PREFIXES, Source, counts_something, is_ours, is_under_our_domain, names_nothing,
+};
+pub(crate) use trust::Trust;
+pub use watch::{WATCH_LENGTH, Watch};

@@ -1,0 +1,94 @@
+//! The watches that decisions depend on: which objects each shows.
+
+use std::time::Duration;
+
+use super::groups::{ComponentGroup, CriticalComponentClass};
+use crate::object::ResourceKind;
+use crate::selector::Filter;
+
+/// The timeout of a watch request. The API server sends a bookmark two seconds before: `nextBookmarkTime` in its
+/// `cache_watcher.go`.
+pub const WATCH_LENGTH: Duration = Duration::from_secs(14);
+
+/// Identifies a watch. There are some for each component group: of a class, or of what a rule names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[allow(missing_docs, reason = "the names say it")]
+pub enum Watch {
+    Nodes,
+    CsiNodes,
+    Pods(ComponentGroup),
+    DaemonSets(ComponentGroup),
+    ResourceSlices(ComponentGroup),
+    Rules,
+    /// Only repair waits for them.
+    NodeClaims,
+    NodePools,
+}
+
+impl Watch {
+    /// One watch of each kind.
+    pub const KINDS: [Self; 8] = [
+        Self::Nodes,
+        Self::CsiNodes,
+        Self::Pods(ComponentGroup::Class(0)),
+        Self::DaemonSets(ComponentGroup::Class(0)),
+        Self::ResourceSlices(ComponentGroup::Class(0)),
+        Self::Rules,
+        Self::NodeClaims,
+        Self::NodePools,
+    ];
+
+    /// The kind of the watched objects.
+    pub const fn resource(self) -> ResourceKind {
+        match self {
+            Self::Nodes => ResourceKind::Nodes,
+            Self::CsiNodes => ResourceKind::CsiNodes,
+            Self::Pods(_) => ResourceKind::Pods,
+            Self::DaemonSets(_) => ResourceKind::DaemonSets,
+            Self::ResourceSlices(_) => ResourceKind::ResourceSlices,
+            Self::Rules => ResourceKind::Rules,
+            Self::NodeClaims => ResourceKind::NodeClaims,
+            Self::NodePools => ResourceKind::NodePools,
+        }
+    }
+
+    /// The kind's name in manifests.
+    pub fn kind(self) -> &'static str {
+        self.resource().kind()
+    }
+
+    /// The resource's name with its group, for logs and metrics of watches.
+    pub fn name(self) -> &'static str {
+        self.resource().full_name()
+    }
+
+    /// Whether a cluster may lack this resource.
+    pub fn is_optional(self) -> bool {
+        self != Self::Rules && self.resource().may_be_absent()
+    }
+
+    /// The component group of the watched objects, if they belong to one.
+    pub fn group(self) -> Option<ComponentGroup> {
+        match self {
+            Self::Pods(group) | Self::DaemonSets(group) | Self::ResourceSlices(group) => {
+                Some(group)
+            }
+            _ => None,
+        }
+    }
+}
+
+impl CriticalComponentClass {
+    /// What a watch of the class selects. `DaemonSet`s are watched in all namespaces: a labelled one outside the class's namespaces
+    /// is reported. Pods that are not bound, and those that have ended, say nothing about a node.
+    pub fn filter(&self, watch: Watch) -> Filter {
+        let labelled = Filter::labelled(self.selector.clone());
+        match watch {
+            Watch::Pods(_) => {
+                let pods = labelled.within(self.namespaces.single());
+                pods.bound().unfinished()
+            }
+            _ => labelled,
+        }
+    }
+}

@@ -1,0 +1,248 @@
+//! What stands behind a rule's conditions in the cluster, whether or not the rule has a node to gate today: what a node that
+//! joins now would wait for in vain, and what it would not wait for.
+
+use std::cell::LazyCell;
+use std::collections::BTreeMap;
+
+use super::Finding;
+use super::of_rule::{
+    empty_class, kept_off, of_condition, on_no_node, outside_namespaces, shut_out, unprobed,
+};
+use crate::condition::{
+    Component, ComponentGroup, CriticalComponentClass, Placement, Watch, can_share_a_node,
+    placement, tolerates,
+};
+use crate::object::{DaemonSet, Node, ObjectKey, Taint};
+use crate::plan::ClusterState;
+use crate::rule::{CompiledSpec, RuleSet};
+
+/// What a cluster has for a rule. What was not read is `None` or left out, and nothing is said of it.
+#[derive(Debug)]
+#[allow(missing_docs, reason = "the names say it")]
+pub struct Around<'a, Nodes, Drivers> {
+    pub rules: &'a RuleSet,
+    pub classes: &'a [CriticalComponentClass],
+    /// The `DaemonSet`s that the rule names; `None` for one that does not exist.
+    pub named: BTreeMap<&'a ObjectKey, Option<&'a DaemonSet>>,
+    /// The `DaemonSet`s with a class's labels on themselves, by the class's index.
+    pub labelled: Labelled<'a>,
+    /// Whether the API server has no `ResourceSlice`s.
+    pub lacks_slices: bool,
+    /// Nodes, whether or not the rule selects them.
+    pub nodes: Option<Nodes>,
+    /// The CSI drivers that any node has registered.
+    pub csi_drivers: Option<Drivers>,
+    /// Whether a `DaemonSet` matters that only nodes which may still join would run.
+    pub with_future_nodes: bool,
+}
+
+type Labelled<'a> = BTreeMap<usize, Vec<&'a DaemonSet>>;
+
+impl<'a, Nodes, Drivers> Around<'a, Nodes, Drivers> {
+    /// What the watches have shown for a rule with this spec.
+    pub fn watched(
+        spec: &'a CompiledSpec,
+        cluster: ClusterState<'a>,
+        nodes: Option<Nodes>,
+        csi_drivers: Option<Drivers>,
+    ) -> Self {
+        let named = spec.daemon_sets().filter_map(|key| {
+            let known = cluster.named(&Component::DaemonSet(key.clone()))?;
+            let there = cluster.daemon_sets(known.group).get(key);
+            let there = there.map(|it| &**it).filter(|it| !it.deleting);
+            (known.is_seen || there.is_some()).then_some((key, there))
+        });
+        Self {
+            rules: cluster.rules,
+            classes: cluster.classes,
+            named: named.collect(),
+            labelled: labelled(spec, cluster),
+            lacks_slices: cluster.named.iter().any(|it| !it.is_served),
+            nodes,
+            csi_drivers,
+            with_future_nodes: false,
+        }
+    }
+}
+
+/// What stands behind a rule, and what is wrong with it.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Backing {
+    /// What is wrong.
+    pub findings: Vec<Finding>,
+    /// Which `DaemonSet`s run on only some of the rule's nodes, or are Ready too early. The rule works, but its author may not
+    /// expect it.
+    pub notes: Vec<String>,
+}
+
+/// What a rule does not wait for, or in vain, by whether its namespace is the reason.
+type PassedOver<'a> = BTreeMap<(bool, &'a ObjectKey), Finding>;
+
+impl Backing {
+    /// What stands behind the conditions of a rule.
+    pub fn of<'a, Nodes, Drivers>(
+        rule: &str,
+        spec: &CompiledSpec,
+        around: &Around<'a, Nodes, Drivers>,
+    ) -> Self
+    where
+        Nodes: Iterator<Item = &'a Node> + Clone,
+        Drivers: Iterator<Item = &'a str> + Clone,
+    {
+        let nodes = || around.nodes.clone().into_iter().flatten();
+        let selected = || nodes().filter(|node| spec.selector.matches(&node.labels));
+        let lacks_driver = |driver: &str| {
+            let known = around.csi_drivers.clone();
+            selected().next().is_some() && known.is_some_and(|mut it| it.all(|it| it != driver))
+        };
+        let is_reported = |kind: &str| {
+            let reports = |node: &Node| node.condition(kind).is_some();
+            around.nodes.is_none()
+                || selected().any(reports)
+                || (selected().next().is_none() && nodes().any(reports))
+        };
+        let mut backing = Self::default();
+        for condition in &spec.conditions {
+            let unmade = of_condition(rule, condition, around, lacks_driver, is_reported);
+            backing.findings.extend(unmade);
+        }
+        let (classes, labelled) = (around.classes, &around.labelled);
+        for (index, daemon_sets) in labelled {
+            let class = &classes[*index];
+            if spec.waits_for_class(*index) && !daemon_sets.iter().any(|it| class.has(it)) {
+                backing.findings.push(empty_class(rule, &class.name));
+            }
+        }
+        let nodes = LazyCell::new(|| {
+            let with_staying = |node| (node, staying(spec, around.rules, node));
+            selected().map(with_staying).collect::<Vec<_>>()
+        });
+        let there = || around.named.values().copied().flatten();
+        for daemon_set in there().filter(|it| tolerates(it, &spec.taint)) {
+            backing.place(rule, daemon_set, &nodes);
+        }
+        let is_wanted = |daemon_set: &DaemonSet| {
+            if around.with_future_nodes {
+                return can_share_a_node(daemon_set, &spec.selector);
+            }
+            let mut nodes = nodes.iter();
+            nodes.any(|(node, staying)| is_meant_for(daemon_set, node, staying))
+        };
+        let mut passed_over = PassedOver::new();
+        for daemon_set in there() {
+            let key = &daemon_set.key;
+            if let Some(unprobed) = unprobed(spec, daemon_set) {
+                backing.notes.push(unprobed.message.clone());
+                backing.findings.push(unprobed);
+            }
+            if !tolerates(daemon_set, &spec.taint) && is_wanted(daemon_set) {
+                passed_over.insert((false, key), shut_out(spec, key, true));
+            }
+        }
+        of_classes(&mut passed_over, spec, classes, labelled, is_wanted);
+        backing.findings.extend(passed_over.into_values());
+        backing
+    }
+
+    /// Adds on how many of the nodes that the rule selects, each with the taints that stay, a `DaemonSet` that the rule names runs
+    /// once the rule is in force, whatever pods it has now.
+    fn place(&mut self, rule: &str, daemon_set: &DaemonSet, nodes: &[(&Node, Vec<&Taint>)]) {
+        let (key, of) = (&daemon_set.key, nodes.len());
+        let (mut runs_on, mut keeping_off) = (0, Vec::new());
+        for (node, staying) in nodes {
+            match placement(daemon_set, node, staying, || false) {
+                Placement::Meant => runs_on += 1,
+                Placement::NotMeant => {}
+                Placement::KeptAway(taint) => keeping_off.push(taint),
+            }
+        }
+        if let Some(taint) = keeping_off.first() {
+            let finding = kept_off(key, taint, keeping_off.len(), of);
+            self.findings.push(finding);
+        } else if runs_on == 0 && of > 0 {
+            self.findings.push(on_no_node(rule, key, of));
+        } else if runs_on < of {
+            self.notes.push(format!(
+                "DaemonSet {key} runs on {runs_on} of the {of} nodes that the rule selects; the others do not wait for it"
+            ));
+        }
+    }
+}
+
+/// The node's taints that will not go once the rule is in force.
+fn staying<'a>(spec: &CompiledSpec, rules: &RuleSet, node: &'a Node) -> Vec<&'a Taint> {
+    let passes = |it: &&Taint| rules.passing.contains(it) || it.is(&spec.taint.key, spec.effect);
+    let taints = node.taints.iter();
+    taints.filter(|it| !passes(it)).collect()
+}
+
+/// What this rule does not wait for on this node because it does not tolerate the rule's taint: of classes, and of all
+/// `DaemonSet`s.
+pub fn left_out_on(spec: &CompiledSpec, cluster: ClusterState<'_>, node: &Node) -> Vec<Finding> {
+    let staying = staying(spec, cluster.rules, node);
+    let is_wanted = |daemon_set: &DaemonSet| is_meant_for(daemon_set, node, &staying);
+    let mut left_out = PassedOver::new();
+    let labelled = labelled(spec, cluster);
+    of_classes(&mut left_out, spec, cluster.classes, &labelled, is_wanted);
+    left_out.retain(|(is_outside, _), _| !is_outside);
+    let mut components = spec.components();
+    let all = components.find(|it| **it == Component::AllDaemonSets);
+    if let Some(named) = all.and_then(|all| cluster.named(all)) {
+        for (key, daemon_set) in cluster.daemon_sets(named.group) {
+            let counts = !daemon_set.deleting && !daemon_set.ignored;
+            if counts && !tolerates(daemon_set, &spec.taint) && is_wanted(daemon_set) {
+                left_out.insert((false, key), shut_out(spec, key, false));
+            }
+        }
+    }
+    left_out.into_values().collect()
+}
+
+/// Those of the classes that the rule waits for and that have been listed.
+fn labelled<'a>(spec: &CompiledSpec, cluster: ClusterState<'a>) -> Labelled<'a> {
+    let classes = 0..cluster.classes.len();
+    let listed = classes.filter_map(|index| {
+        let group = ComponentGroup::Class(index);
+        let is_listed = !cluster.unseen.contains(&Watch::DaemonSets(group));
+        let daemon_sets = cluster.daemon_sets(group).values().map(|it| &**it);
+        (spec.waits_for_class(index) && is_listed).then(|| (index, daemon_sets.collect()))
+    });
+    listed.collect()
+}
+
+/// Adds the `DaemonSet`s of these classes that the rule does not wait for. One that waits for all `DaemonSet`s leaves out those
+/// of no class in silence.
+fn of_classes<'a>(
+    found: &mut PassedOver<'a>,
+    spec: &CompiledSpec,
+    classes: &[CriticalComponentClass],
+    labelled: &Labelled<'a>,
+    is_wanted: impl Fn(&DaemonSet) -> bool,
+) {
+    for (index, daemon_sets) in labelled {
+        let class = &classes[*index];
+        for daemon_set in daemon_sets.iter().filter(|it| class.labels(it)) {
+            let key = &daemon_set.key;
+            let is_outside = !class.namespaces.contains(&key.namespace);
+            let is_well = if is_outside {
+                !spec.waits_for_class(*index)
+            } else {
+                tolerates(daemon_set, &spec.taint)
+            };
+            if is_well || !is_wanted(daemon_set) {
+                continue;
+            }
+            found.entry((is_outside, key)).or_insert_with(|| {
+                if is_outside {
+                    outside_namespaces(key, &class.name)
+                } else {
+                    shut_out(spec, key, false)
+                }
+            });
+        }
+    }
+}
+
+fn is_meant_for(daemon_set: &DaemonSet, node: &Node, staying: &[&Taint]) -> bool {
+    placement(daemon_set, node, staying, || false) == Placement::Meant
+}

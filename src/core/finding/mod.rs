@@ -1,0 +1,163 @@
+//! What is wrong with rules, with what they wait for, and with an installation. Each message exists once: the status of a rule,
+//! the webhook and the command line print the same findings.
+
+mod backing;
+mod of_rule;
+#[cfg(test)]
+mod tests;
+
+use serde::Serialize;
+
+use crate::object::ObjectKey;
+use crate::text::{documentation, stated};
+pub use backing::{Around, Backing, left_out_on};
+pub use of_rule::{evicts, short_heartbeat};
+
+/// How bad a finding is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Severity {
+    /// Something cannot work as written.
+    Error,
+    /// Something may not work as written.
+    Warning,
+    /// It could not be checked.
+    Unknown,
+    /// It works as it should.
+    Ok,
+}
+
+/// What is checked.
+#[derive(Debug, Clone, Copy)]
+#[allow(missing_docs, reason = "the names say it")]
+pub struct Check {
+    pub id: &'static str,
+    pub severity: Severity,
+    /// The heading in the documentation.
+    pub title: &'static str,
+    /// The type and reason of the condition that says so in a rule's status; empty if none does, or if the reason varies.
+    published: &'static [(&'static str, &'static str)],
+}
+
+macro_rules! checks {
+    ($($name:ident: $severity:ident $id:literal $title:literal $(=> $kind:literal $reason:literal)?;)+) => {
+        impl Check {
+            $(#[doc = $id] pub const $name: Self = Self {
+                id: $id,
+                severity: Severity::$severity,
+                title: $title,
+                published: &[$(($kind, $reason))?],
+            };)+
+
+            /// All checks, in order.
+            pub const ALL: &[Self] = &[$(Self::$name),+];
+        }
+    };
+}
+
+checks! {
+    LABEL_ON_ONE_PLACE: Error "NG001" "Label in one place only";
+    SHUT_OUT: Error "NG002" "Missing toleration" => "DaemonSetsShutOut" "TaintNotTolerated";
+    EMPTY_CLASS: Warning "NG003" "A class with no DaemonSet" => "NothingToWaitFor" "NoDaemonSetInClass";
+    OUTSIDE_NAMESPACES: Warning "NG004" "Label outside the class's namespaces" => "DaemonSetsOutsideNamespaces" "NamespaceNotCovered";
+    DEADLOCK: Error "NG005" "Deadlock";
+    LATE_LABEL: Warning "NG006" "Label that comes after the node joins";
+    EVICTS: Warning "NG007" "NoExecute";
+    SHORT_HEARTBEAT: Warning "NG008" "Heartbeat timeout below the heartbeat period";
+    NODE_POOL: Warning "NG009" "NodePool without the startup taint";
+    AUTOSCALER: Warning "NG010" "Cluster Autoscaler without the startup taint";
+    NO_SUCH_DAEMON_SET: Error "NG011" "No such DaemonSet" => "ConditionsNotMade" "NoSuchDaemonSet";
+    CONFLICT: Error "NG012" "Rules that conflict";
+    REJECTED: Error "NG013" "A rule that cannot be used";
+    NOBODY: Error "NG014" "A condition that nothing makes";
+    UNREADABLE: Error "NG015" "An object that cannot be read";
+    STRAY_TAINT: Error "NG017" "A taint that no rule removes";
+    ON_NO_NODE: Warning "NG018" "A DaemonSet on none of the nodes" => "NothingToWaitFor" "DaemonSetOnNoNode";
+    SCHEDULER_WAITS: Warning "NG019" "A driver that the scheduler waits for";
+    FAILING: Error "NG016" "A node to which a rule cannot be applied";
+    UNPROBED: Warning "NG020" "A DaemonSet without a readiness probe";
+    API_SERVER: Error "NG101" "API server";
+    CLOCK: Warning "NG102" "clock";
+    PERMISSIONS: Warning "NG103" "permissions";
+    DEFINITION: Error "NG104" "CRD";
+    GATED_AT_BIRTH: Warning "NG105" "gated at birth";
+    WEBHOOK: Error "NG106" "webhook";
+    CONTROLLER: Error "NG107" "controller";
+    DELETIONS: Error "NG108" "deletions";
+}
+
+/// What is wrong with one thing.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[allow(missing_docs, reason = "the names say it")]
+pub struct Finding {
+    pub id: &'static str,
+    pub severity: Severity,
+    #[serde(skip)]
+    pub title: &'static str,
+    /// The object, as `kind/name` or `kind/namespace/name`, its place in a file, or a part of the installation.
+    pub object: String,
+    pub message: String,
+    /// How to fix it; empty where the message says so.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub fix: String,
+    /// The address of its section in the documentation.
+    pub page: String,
+    /// The type and reason of the condition that says so in a rule's status.
+    #[serde(skip)]
+    pub condition: Option<(&'static str, &'static str)>,
+}
+
+impl Finding {
+    /// A finding about anything.
+    pub fn new(
+        check: Check,
+        object: impl Into<String>,
+        message: impl Into<String>,
+        fix: impl Into<String>,
+    ) -> Self {
+        Self {
+            id: check.id,
+            severity: check.severity,
+            title: check.title,
+            object: object.into(),
+            message: message.into(),
+            fix: fix.into(),
+            page: documentation::page(&format!("kubectl/check.md#{}", check.id.to_lowercase())),
+            condition: check.published.first().copied(),
+        }
+    }
+
+    /// A finding about a rule.
+    pub fn of_rule(check: Check, rule: &str, what: impl Into<String>, fix: &str) -> Self {
+        Self::new(check, format!("rule/{rule}"), what, fix)
+    }
+
+    /// A finding about a `DaemonSet`.
+    pub fn of_daemon_set(check: Check, key: &ObjectKey, what: String, fix: &str) -> Self {
+        Self::new(check, format!("daemonset/{key}"), what, fix)
+    }
+
+    /// The same, with another severity.
+    pub fn but(self, severity: Severity) -> Self {
+        Self { severity, ..self }
+    }
+
+    /// Whether a condition of this type in a rule's status says it.
+    pub fn is_published_as(&self, kind: &str) -> bool {
+        self.condition.is_some_and(|(of, _)| of == kind)
+    }
+}
+
+/// Findings of one kind as one, which says the first few, how many more there are, and how to fix the first.
+pub fn summed_up<'a>(findings: impl Iterator<Item = &'a Finding>) -> Option<Finding> {
+    let findings: Vec<&Finding> = findings.collect();
+    let first = *findings.first()?;
+    let mut message = stated(findings.iter().map(|it| it.message.clone()));
+    if !first.fix.is_empty() {
+        message = format!("{message} ({})", first.fix);
+    }
+    Some(Finding {
+        message,
+        ..first.clone()
+    })
+}

@@ -1,0 +1,170 @@
+//! Findings about one rule and what it waits for.
+
+use std::time::Duration;
+
+use super::{Around, Check, Finding};
+use crate::api::{self, ConditionStatus, EnforcementMode, TaintEffect, TaintPolicy};
+use crate::condition::{Component, Source, is_under_our_domain};
+use crate::object::{DaemonSet, ObjectKey, Taint};
+use crate::rule::{CompiledSpec, RequiredCondition};
+use crate::text::counted;
+
+/// Kubelet heartbeats come every 5 minutes and may be a minute late.
+const SHORTEST_HEARTBEAT: Duration = Duration::from_secs(6 * 60);
+
+/// The reason for conditions that nothing makes.
+const COUNTED_AS_ABSENT: &str = "CountedAsAbsent";
+
+/// A condition that is met on no node.
+pub(super) fn of_condition<Nodes, Drivers>(
+    rule: &str,
+    condition: &RequiredCondition,
+    around: &Around<'_, Nodes, Drivers>,
+    lacks_driver: impl Fn(&str) -> bool,
+    is_reported: impl Fn(&str) -> bool,
+) -> Option<Finding> {
+    let kind = &*condition.kind;
+    let needs_it = condition.required != ConditionStatus::False;
+    let (message, reason) = match &condition.source {
+        Source::Component(Component::DaemonSet(key))
+            if needs_it && around.named.get(key) == Some(&None) =>
+        {
+            let message = format!(
+                "there is no DaemonSet {key} today: until there is one, no node meets the condition; check namespace and name"
+            );
+            let check = Check::NO_SUCH_DAEMON_SET;
+            return Some(Finding::of_rule(check, rule, message, ""));
+        }
+        Source::Component(Component::Devices(_)) if around.lacks_slices => {
+            let message = format!(
+                "this API server has no resource.k8s.io/v1 ResourceSlices (Kubernetes 1.34 has them), so that no node meets {kind}"
+            );
+            (message, "NoSuchKind")
+        }
+        Source::Nobody => {
+            let message = format!(
+                "nothing makes conditions of type {kind}, though their prefix is Nodegate's: counted as absent on every node; \
+                 check the spelling"
+            );
+            (message, COUNTED_AS_ABSENT)
+        }
+        Source::CsiDriver(driver) if needs_it && lacks_driver(driver) => {
+            let message = format!(
+                "no node has CSI driver {driver} today: until one has, no node meets the condition; check the driver's name"
+            );
+            (message, "NoSuchCSIDriver")
+        }
+        Source::Node if is_under_our_domain(kind) && !is_reported(kind) => {
+            let message = format!(
+                "no node reports {kind}, and Nodegate makes no conditions with that prefix: counted as absent on every node; \
+                 check the spelling"
+            );
+            (message, COUNTED_AS_ABSENT)
+        }
+        _ => return None,
+    };
+    Some(Finding {
+        condition: Some(("ConditionsNotMade", reason)),
+        ..Finding::of_rule(Check::NOBODY, rule, message, "")
+    })
+}
+
+pub(super) fn empty_class(rule: &str, class: &str) -> Finding {
+    let message = format!(
+        "no DaemonSet is of critical component class '{class}', for which the rule waits: it releases every node on which no \
+         labelled pod runs"
+    );
+    let fix = "label the DaemonSets and their pod templates, or name them by daemonset.nodegate.dev/<namespace>.<name>";
+    Finding::of_rule(Check::EMPTY_CLASS, rule, message, fix)
+}
+
+/// A `DaemonSet` that the rule names, and that a taint that stays keeps off some of the selected nodes; the first such taint.
+pub(super) fn kept_off(key: &ObjectKey, taint: &Taint, kept_off: usize, of: usize) -> Finding {
+    let (taint, effect) = (&taint.key, &taint.effect);
+    let message = format!(
+        "DaemonSet {key} does not tolerate the taint {taint}:{effect}: the rule holds nodes with such a taint ({kept_off} of the \
+         {of} selected) until the DaemonSet has a Ready pod there"
+    );
+    let fix = format!(
+        "add to its pod template: tolerations: [{{key: {taint}, operator: Exists}}]; or leave such nodes out of the rule's \
+         nodeSelector"
+    );
+    Finding::of_daemon_set(Check::SHUT_OUT, key, message, &fix)
+}
+
+pub(super) fn on_no_node(rule: &str, daemon_set: &ObjectKey, selected: usize) -> Finding {
+    let message = format!(
+        "DaemonSet {daemon_set} runs on 0 of the {} that the rule selects, so that none of them waits for it",
+        counted(selected, "node")
+    );
+    let fix = "check its node selector, its affinity and its tolerations";
+    Finding::of_rule(Check::ON_NO_NODE, rule, message, fix)
+}
+
+pub(super) fn shut_out(spec: &CompiledSpec, daemon_set: &ObjectKey, is_named: bool) -> Finding {
+    let (key, effect) = (&spec.taint.key, spec.effect);
+    let waits = if is_named {
+        "a node for which it is meant waits in vain"
+    } else {
+        "is not waited for"
+    };
+    let message = format!(
+        "DaemonSet {daemon_set} does not tolerate the taint {key}:{effect}: it cannot start on a node that has it, and \
+         {waits}"
+    );
+    let fix = format!("add to its pod template: tolerations: [{{key: {key}, operator: Exists}}]");
+    Finding::of_daemon_set(Check::SHUT_OUT, daemon_set, message, &fix)
+}
+
+/// A `DaemonSet` that the rule names, and that is Ready as soon as its containers run. Nothing is wrong where the rule also waits
+/// for something else, such as what it provides.
+pub(super) fn unprobed(spec: &CompiledSpec, daemon_set: &DaemonSet) -> Option<Finding> {
+    let (key, container) = (&daemon_set.key, daemon_set.unprobed.as_ref()?);
+    let message = format!(
+        "no container of DaemonSet {key} has a readiness probe (the first is {container}): it counts as Ready once they run; wait \
+         for what it provides: csidriver.nodegate.dev/<driver>, resource.nodegate.dev/<resource> or a reporter's condition"
+    );
+    let found = Finding::of_daemon_set(Check::UNPROBED, key, message, "");
+    (spec.daemon_sets().count() == spec.conditions.len()).then_some(found)
+}
+
+pub(super) fn outside_namespaces(daemon_set: &ObjectKey, class: &str) -> Finding {
+    let message = format!(
+        "DaemonSet {daemon_set} is labelled as critical, but its namespace is none of class '{class}': it is not waited for"
+    );
+    let fix = "add the namespace to the class in the configuration file, or take the label off";
+    Finding::of_daemon_set(Check::OUTSIDE_NAMESPACES, daemon_set, message, fix)
+}
+
+/// `NoExecute` evicts running pods. Both texts begin as the upstream project's warnings do.
+pub fn evicts(rule: &str, spec: &CompiledSpec) -> Option<Finding> {
+    if spec.effect != TaintEffect::NoExecute || spec.ours.taint_policy == TaintPolicy::RemoveOnly {
+        return None;
+    }
+    let limit = match spec.ours.guard() {
+        Some(_) => "",
+        None => ", or set spec.nodegate.disruption to limit how fast",
+    };
+    let message = match spec.mode {
+        EnforcementMode::BootstrapOnly => {
+            "NOTE: NoExecute will evict existing pods without tolerations. Ensure critical system pods have appropriate \
+             tolerations. Nodes that are in use when the rule is created are gated too; NoSchedule only keeps new pods away"
+                .to_owned()
+        }
+        EnforcementMode::Continuous => format!(
+            "CAUTION: NoExecute with continuous mode evicts pods when conditions fail, risking workload disruption. Consider \
+             NoSchedule or bootstrap-only{limit}"
+        ),
+    };
+    Some(Finding::of_rule(Check::EVICTS, rule, message, ""))
+}
+
+/// A heartbeat timeout that is too short for kubelet and Node Problem Detector.
+pub fn short_heartbeat(rule: &str, timeout: api::Duration) -> Option<Finding> {
+    let message = format!(
+        "heartbeatTimeout {timeout} is shorter than kubelet and Node Problem Detector need, which write every 5m: their \
+         conditions would count as Unknown in between; use at least 6m for them"
+    );
+    let found = Finding::of_rule(Check::SHORT_HEARTBEAT, rule, message, "");
+    (timeout.as_std() < SHORTEST_HEARTBEAT).then_some(found)
+}

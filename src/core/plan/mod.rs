@@ -1,0 +1,27 @@
+//! One plan per node: the decisions of all rules that select it, merged into the fewest writes. [`plan()`] plans one taint after
+//! another (`plan_taint`): it evaluates the conditions of each rule that names the taint (`evaluate`), decides by the table in
+//! `decision` (`decide`), and collects outcomes and writes in the [`NodePlan`].
+
+mod clean_up;
+mod deadlines;
+mod decision;
+mod make;
+mod node_plan;
+mod outcome;
+mod patience;
+mod publish;
+mod state;
+mod taint;
+#[cfg(test)]
+mod tests;
+
+pub use decision::{Decision, WaitReason};
+pub use make::plan;
+pub use node_plan::NodePlan;
+pub use node_plan::{
+    ChangeKind, ConditionChanges, NewCondition, PartKind, TaintChange, TaintId, TaintPlan, Urgency,
+};
+pub use outcome::Memory;
+pub use outcome::{ConditionOutcome, Origin, Outcome, Standing};
+pub use patience::is_new;
+pub use state::{ClusterState, NodeHistory, NodeState};

@@ -1,0 +1,164 @@
+//! How many nodes are unhealthy, by pool. If many are, the cause is probably elsewhere, and replacing nodes would make it
+//! worse.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+use super::deadline::Deadline;
+use crate::api::names::BOOTSTRAP_COMPLETED_PREFIX;
+use crate::api::{ConditionStatus, NodeShare};
+use crate::guard::Zone;
+use crate::object::Node;
+use crate::object::karpenter::INITIALIZED_LABEL;
+use crate::rule::Rule;
+
+/// When a repair that too many unhealthy nodes block is evaluated again.
+pub const BLOCKED_INTERVAL: Duration = Duration::from_secs(5 * 60);
+
+/// The nodes that share a repair limit.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Group<'a> {
+    /// All nodes of the `NodePool` of this name.
+    Pool(&'a str),
+    /// The nodes of this rule that belong to no pool.
+    Rule(&'a Rule),
+}
+
+impl<'a> Group<'a> {
+    /// The group of a node that a rule gates, given the name of its pool, if it has one.
+    pub fn of(pool: Option<&'a str>, rule: &'a Rule) -> Self {
+        pool.map_or(Self::Rule(rule), Self::Pool)
+    }
+}
+
+impl fmt::Display for Group<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Pool(name) => write!(f, "NodePool '{name}'"),
+            Self::Rule(rule) => write!(f, "rule '{}'", rule.name),
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct GroupHealth {
+    /// Nodes past their deadline, and nodes that have been released and are not Ready.
+    pub unhealthy: usize,
+    pub total: usize,
+}
+
+impl GroupHealth {
+    fn add(&mut self, is_unhealthy: bool) {
+        self.total += 1;
+        self.unhealthy += usize::from(is_unhealthy);
+    }
+
+    /// Whether too many are unhealthy for a repair, counting the node in question.
+    pub fn exceeds(self, limit: NodeShare) -> bool {
+        self.unhealthy.max(1) > limit.of(self.total)
+    }
+}
+
+/// The health of the cluster's nodes at one time.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Census {
+    pools: HashMap<String, GroupHealth>,
+    rules: HashMap<Arc<str>, GroupHealth>,
+    /// The nodes of each zone that join, and those of them that are late.
+    zones: HashMap<Zone, (usize, usize)>,
+}
+
+/// With so many late nodes or fewer, a zone tells nothing of the cause (as in the node lifecycle controller's `ComputeZoneState`).
+const FEW: usize = 2;
+
+impl Census {
+    /// Counts nodes, each with the name of its pool, under all rules of the cluster.
+    ///
+    /// A node past its deadline is unhealthy, whichever rule gates it. A node within its time is not, so a large scale-up does
+    /// not reach the limit; nor is one in maintenance. A node that is being deleted counts until it is gone, so repairs in
+    /// progress use up the limit. `would_be_overdue` tells which nodes are past the deadline of a dry run, which records none.
+    pub fn take<'a>(
+        nodes: impl IntoIterator<Item = (&'a Node, Option<&'a str>)>,
+        rules: &[Arc<Rule>],
+        would_be_overdue: impl Fn(&Node) -> bool,
+        now: Timestamp,
+    ) -> Self {
+        let repairing: Vec<_> = rules
+            .iter()
+            .filter_map(|rule| Some((rule, rule.active()?)))
+            .filter(|(rule, spec)| spec.ours.repair.is_some() && !rule.deleting)
+            .collect();
+        let mut census = Self::default();
+        for (node, pool) in nodes {
+            let deadlines = || {
+                let live = repairing.iter().filter(|(_, spec)| !spec.dry_run);
+                live.filter_map(|(rule, _)| Deadline::recorded(node, &rule.uid))
+            };
+            let is_past_deadline = deadlines().any(|time| time.has_passed(now));
+            if deadlines().next().is_some() && !node.is_in_maintenance() {
+                let (joining, late) = census.zones.entry(Zone::of(&node.labels)).or_default();
+                *joining += 1;
+                *late += usize::from(is_past_deadline);
+            }
+            let is_unhealthy = !node.is_in_maintenance()
+                && (has_stopped_being_ready(node) || is_past_deadline || would_be_overdue(node));
+            if let Some(pool) = pool {
+                let count = match census.pools.get_mut(pool) {
+                    Some(count) => count,
+                    None => census.pools.entry(pool.to_owned()).or_default(),
+                };
+                count.add(is_unhealthy);
+                continue;
+            }
+            for (rule, spec) in &repairing {
+                if spec.selector.matches(&node.labels) {
+                    let count = census.rules.entry(rule.uid.clone()).or_default();
+                    count.add(is_unhealthy);
+                }
+            }
+        }
+        census
+    }
+
+    /// How many nodes join in this node's zone, if they are many and all of them late.
+    pub(super) fn late_zone(&self, node: &Node) -> Option<usize> {
+        let (joining, late) = self.zones.get(&Zone::of(&node.labels))?;
+        (joining == late && *late > FEW).then_some(*late)
+    }
+
+    /// The health of a group of nodes.
+    pub fn of(&self, group: Group<'_>) -> GroupHealth {
+        let count = match group {
+            Group::Pool(name) => self.pools.get(name),
+            Group::Rule(rule) => self.rules.get(&rule.uid),
+        };
+        count.copied().unwrap_or_default()
+    }
+}
+
+/// Whether a node may be past its deadline under a rule that selects it, recorded or of a dry run, which records none.
+pub fn may_be_late(node: &Node, rule: &Rule, now: Timestamp) -> bool {
+    rule.active().is_some_and(|spec| {
+        let is_past = |deadline: Deadline| deadline.has_passed(now);
+        spec.ours.repair.is_some()
+            && (spec.dry_run || Deadline::recorded(node, &rule.uid).is_some_and(is_past))
+    })
+}
+
+/// Whether Karpenter has initialized the node, and so counted on it for workload.
+pub(super) fn is_initialized(node: &Node) -> bool {
+    let value = node.labels.get(INITIALIZED_LABEL);
+    value.is_some_and(|value| value == "true")
+}
+
+/// Whether some rule has released the node, in any boot, and it is not Ready now.
+fn has_stopped_being_ready(node: &Node) -> bool {
+    let ready = node.condition("Ready");
+    let is_ready = ready.is_some_and(|it| it.status == ConditionStatus::True);
+    let mut completed = node.annotations_about(BOOTSTRAP_COMPLETED_PREFIX);
+    !is_ready && (is_initialized(node) || completed.next().is_some())
+}

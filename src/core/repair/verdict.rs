@@ -1,0 +1,185 @@
+//! The verdict on a late node that a rule still holds. Every reason to leave it alone comes before the remedy.
+
+use jiff::{SignedDuration, Timestamp};
+
+use super::health::{Census, Group, GroupHealth, is_initialized};
+use super::karpenter::{Karpenter, NoClaim, pool_name};
+use super::setback::Futile;
+use crate::api::{NodeShare, Repair, RepairAction, Setback};
+use crate::object::karpenter::ClaimStage;
+use crate::object::{Node, NodeClaim};
+use crate::rule::Rule;
+use crate::text::counted;
+
+/// What to do with a late node now.
+#[derive(Debug, Clone, Copy, PartialEq)]
+#[allow(missing_docs, reason = "the names say it")]
+pub enum Verdict<'a> {
+    Spare(Spared<'a>),
+    /// The cause is probably not the node.
+    Blocked(Blocked<'a>),
+    Impossible(NoClaim<'a>),
+    /// Its claim is deleted, so that a new node replaces it.
+    DeleteNodeClaim(&'a NodeClaim),
+    Release,
+    Report,
+}
+
+/// Why a late node is left alone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs, reason = "the names say it")]
+pub enum Spared<'a> {
+    #[error("the node is being deleted")]
+    NodeDeleting,
+    /// The node is not broken, and will return.
+    #[error("the node is in maintenance")]
+    Maintenance,
+    /// The node may run workload: the taint is absent.
+    #[error("the node does not have the rule's taint")]
+    NotHeld,
+    /// The node may have run workload since.
+    #[error("this rule has released the node before")]
+    ReleasedBefore,
+    /// The node may run workload: Karpenter has initialized it.
+    #[error("Karpenter has initialized the node")]
+    Initialized,
+    #[error("annotation {key} on {on} forbids it")]
+    DoNotRepair {
+        key: &'static str,
+        on: Annotated<'a>,
+    },
+    #[error("its NodeClaim is being deleted")]
+    ClaimDeleting,
+    /// The node will return from a reboot.
+    #[error("Karpenter is rebooting the node")]
+    Rebooting,
+    /// Its claim may forbid repair.
+    #[error("NodeClaims have not been seen yet")]
+    ClaimUnseen,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Annotated<'a> {
+    #[error("the node")]
+    Node,
+    #[error("NodeClaim '{0}'")]
+    NodeClaim(&'a str),
+    #[error("NodePool '{0}'")]
+    NodePool(&'a str),
+}
+
+/// Why a late node is probably not to blame.
+#[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
+pub enum Blocked<'a> {
+    /// So many others are unhealthy.
+    #[error(
+        "{unhealthy} of {total} nodes of {0} are past their readiness TTL or not Ready any more, and maxUnhealthy {2} allows {allowed}",
+        unhealthy = .1.unhealthy,
+        total = .1.total,
+        allowed = .2.of(.1.total)
+    )]
+    Unhealthy(Group<'a>, GroupHealth, NodeShare),
+    /// Every node that joins in its zone is late, and these are so many.
+    #[error("all {0} nodes that join in its zone are late: the cause is not the node")]
+    Zone(usize),
+    /// Nodes that replaced others lacked the same.
+    #[error("{replacements} of {0} {1}", replacements = counted(.1.missed, "replacement"))]
+    Futile(Group<'a>, Futile<'a>),
+}
+
+impl Blocked<'_> {
+    /// When it ends at the earliest, if that is known.
+    pub(crate) fn until(&self) -> Option<Timestamp> {
+        match self {
+            Self::Futile(_, futile) => futile.until,
+            Self::Unhealthy(..) | Self::Zone(_) => None,
+        }
+    }
+}
+
+/// What repairs before tell of a late node: the condition that it lacks, and the last repair in its pool.
+#[derive(Debug, Clone, Copy)]
+#[allow(missing_docs, reason = "the names say it")]
+pub struct Before<'a> {
+    pub lacks: &'a str,
+    pub setback: Option<&'a Setback>,
+    pub now: Timestamp,
+}
+
+/// What to do with a node that is past its deadline under a rule with this `repair`. `is_held`: the node has the rule's taint.
+pub fn judge<'a>(
+    node: &'a Node,
+    (rule, repair): (&'a Rule, &Repair),
+    is_held: bool,
+    karpenter: Karpenter<'a>,
+    census: &Census,
+    before: Before<'a>,
+) -> Verdict<'a> {
+    if let Some(spared) = spared(node, rule, is_held, karpenter) {
+        return Verdict::Spare(spared);
+    }
+    let group = Group::of(pool_name(node, karpenter.claim.ok()), rule);
+    let (count, limit) = (census.of(group), repair.max_unhealthy);
+    if count.exceeds(limit) {
+        return Verdict::Blocked(Blocked::Unhealthy(group, count, limit));
+    }
+    match repair.action {
+        RepairAction::None => Verdict::Report,
+        RepairAction::Release => Verdict::Release,
+        RepairAction::DeleteNodeClaim => {
+            let claim = match karpenter.claim {
+                Ok(claim) => claim,
+                Err(why) => return Verdict::Impossible(why),
+            };
+            if let Some(late) = census.late_zone(node) {
+                return Verdict::Blocked(Blocked::Zone(late));
+            }
+            let (of, ttl) = ((node, karpenter.pool), repair.readiness_ttl.as_std());
+            let ttl = SignedDuration::try_from(ttl).unwrap_or(SignedDuration::MAX);
+            let futile = before.setback;
+            let futile = futile.and_then(|it| it.blocks(of, before.lacks, ttl, before.now));
+            match futile {
+                Some(futile) => Verdict::Blocked(Blocked::Futile(group, futile)),
+                None => Verdict::DeleteNodeClaim(claim),
+            }
+        }
+    }
+}
+
+/// Why the node is left alone, whatever the rule's action.
+fn spared<'a>(
+    node: &'a Node,
+    rule: &Rule,
+    is_held: bool,
+    karpenter: Karpenter<'a>,
+) -> Option<Spared<'a>> {
+    let claim = karpenter.claim.ok();
+    let stage = claim.map_or(ClaimStage::Starting, |claim| claim.stage);
+    let on_node = node.do_not_repair.map(|key| (key, Annotated::Node));
+    let on_claim =
+        || claim.and_then(|it| Some((it.do_not_repair?, Annotated::NodeClaim(&it.name))));
+    let on_pool = || {
+        let pool = karpenter.pool?;
+        Some((pool.do_not_repair?, Annotated::NodePool(&pool.name)))
+    };
+    Some(match (on_node.or_else(on_claim).or_else(on_pool), stage) {
+        _ if node.deleting => Spared::NodeDeleting,
+        _ if node.is_in_maintenance() => Spared::Maintenance,
+        _ if !is_held => Spared::NotHeld,
+        _ if has_been_released(node, rule) => Spared::ReleasedBefore,
+        _ if is_initialized(node) => Spared::Initialized,
+        (_, ClaimStage::Initialized) => Spared::Initialized,
+        (Some((key, on)), _) => Spared::DoNotRepair { key, on },
+        _ if karpenter.claim == Err(NoClaim::Unseen) => Spared::ClaimUnseen,
+        (None, ClaimStage::Deleting) => Spared::ClaimDeleting,
+        (None, ClaimStage::Rebooting) => Spared::Rebooting,
+        (None, ClaimStage::Starting) => return None,
+    })
+}
+
+/// Whether a completed bootstrap under this rule is on record, by UID or name, in any boot; or the rule leaves the node alone
+/// because it is older.
+pub fn has_been_released(node: &Node, rule: &Rule) -> bool {
+    let mut keys = rule.completion_keys.iter();
+    rule.leaves_alone(node.created) || keys.any(|key| node.annotation(key).is_some())
+}

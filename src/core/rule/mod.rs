@@ -1,0 +1,25 @@
+//! Compiled rules: [`Rule`] is a compiled `NodeReadinessRule`, [`RuleSet`] all rules in order of precedence, and [`Ownership`]
+//! the record of who owns a taint. Pure: no client, no clock, no async.
+
+mod compile;
+mod conflict;
+pub mod ownership;
+mod rejection;
+mod requirement;
+mod set;
+mod stray;
+mod taint_key;
+#[cfg(test)]
+mod tests;
+mod would_gate;
+
+pub use compile::Rule;
+pub use compile::{CompiledSpec, Reach};
+pub use ownership::Ownership;
+pub use rejection::Rejection;
+pub use requirement::{Minimum, RequiredCondition};
+pub use set::MOST_COMPONENTS;
+pub use set::RuleSet;
+pub use stray::WhyStray;
+pub use taint_key::is_foreign;
+pub use would_gate::WouldGate;

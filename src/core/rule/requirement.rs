@@ -1,0 +1,152 @@
+//! A condition that a rule requires, and how far a node's condition counts for it.
+
+use std::fmt;
+use std::num::NonZeroU64;
+use std::sync::Arc;
+
+use crate::api::{ConditionRequirement, ConditionStatus};
+use crate::condition::{Condition, CriticalComponentClass, Detail, Names, Source};
+use crate::object::{Node, NodeCondition};
+
+/// A condition that a rule requires.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[allow(missing_docs, reason = "the names say it")]
+pub struct RequiredCondition {
+    pub kind: Arc<str>,
+    /// The source of conditions of this type.
+    pub source: Source,
+    pub required: ConditionStatus,
+    /// The status to assume if the node lacks the condition.
+    pub default: Option<ConditionStatus>,
+    /// How many there have to be, in place of the condition's own status.
+    pub minimum: Option<Minimum>,
+    /// The reasons with which the condition counts; all if empty.
+    pub reasons: Vec<String>,
+}
+
+/// How many there have to be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Minimum {
+    /// The same on every node.
+    Number(NonZeroU64),
+    /// As many as the node's label with this key says.
+    FromLabel(String),
+}
+
+impl RequiredCondition {
+    pub(super) fn compile(
+        condition: ConditionRequirement,
+        classes: &[CriticalComponentClass],
+    ) -> Self {
+        let ours = condition.nodegate.unwrap_or_default();
+        let number = ours.minimum.and_then(|it| u64::try_from(it).ok());
+        let number = number.and_then(NonZeroU64::new).map(Minimum::Number);
+        Self {
+            source: Source::of(&condition.type_, classes),
+            kind: condition.type_.into(),
+            required: condition.required_status,
+            default: condition.default_status,
+            minimum: number.or(ours.minimum_from_label.map(Minimum::FromLabel)),
+            reasons: ours.reasons,
+        }
+    }
+
+    /// The status that counts if the node lacks the condition.
+    pub fn status_if_missing(&self) -> ConditionStatus {
+        self.default.unwrap_or(ConditionStatus::Unknown)
+    }
+
+    /// Whether the condition counts with this reason.
+    fn accepts(&self, reason: &str) -> bool {
+        self.reasons.is_empty() || self.reasons.iter().any(|it| it == reason)
+    }
+
+    /// The status that counts for a condition as it stands on a Node, which has no counts.
+    pub fn status_of(&self, reported: &NodeCondition) -> ConditionStatus {
+        if self.accepts(&reported.reason) {
+            reported.status
+        } else {
+            ConditionStatus::Unknown
+        }
+    }
+
+    /// The allocatable resource that the rule counts.
+    pub fn counted_resource(&self) -> Option<&str> {
+        match &self.source {
+            Source::Resource(resource) if self.minimum.is_some() => Some(resource),
+            _ => None,
+        }
+    }
+
+    /// The status that counts for a condition that the node has; with the reason for it, if `reasons` or `minimum` decide it
+    /// and not the condition's own status.
+    pub fn judge<'a>(
+        &'a self,
+        condition: &Condition<'a>,
+        node: &'a Node,
+    ) -> (ConditionStatus, Option<Detail<'a>>) {
+        let status = condition.status;
+        let reason = condition.detail.reason();
+        if status != ConditionStatus::Unknown
+            && !self.accepts(reason)
+            && let Some(accepted) = Names::of(self.reasons.iter().map(String::as_str))
+        {
+            let detail = Detail::ReasonNotAccepted {
+                status,
+                reason,
+                accepted,
+            };
+            return (ConditionStatus::Unknown, Some(detail));
+        }
+        let Some(minimum) = &self.minimum else {
+            return (status, None);
+        };
+        let Some(count) = condition.count else {
+            return (ConditionStatus::Unknown, None);
+        };
+        let (status, detail) = match minimum.on(node) {
+            Err(unknown) => (ConditionStatus::Unknown, unknown),
+            Ok(minimum) if count.number >= minimum.get() => (
+                ConditionStatus::True,
+                Detail::MinimumReached { count, minimum },
+            ),
+            Ok(minimum) => (
+                ConditionStatus::False,
+                Detail::BelowMinimum { count, minimum },
+            ),
+        };
+        (status, Some(detail))
+    }
+}
+
+impl Minimum {
+    /// How many there have to be on this node, or why that is unknown.
+    ///
+    /// # Errors
+    /// The node's label does not say it.
+    pub fn on<'a>(&'a self, node: &'a Node) -> Result<NonZeroU64, Detail<'a>> {
+        let label = match self {
+            Self::Number(number) => return Ok(*number),
+            Self::FromLabel(label) => label,
+        };
+        let value = node.labels.get(label).map(String::as_str);
+        let number = value.and_then(|value| value.parse().ok());
+        number.ok_or(Detail::MinimumUnknown { label, value })
+    }
+}
+
+/// What the rule requires, after the condition's type.
+impl fmt::Display for RequiredCondition {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "must be {}", self.required)?;
+        match &self.minimum {
+            None => {}
+            Some(Minimum::Number(number)) => write!(f, " (minimum {number})")?,
+            Some(Minimum::FromLabel(label)) => write!(f, " (minimum from label {label})")?,
+        }
+        match self.reasons.as_slice() {
+            [] => Ok(()),
+            reasons => write!(f, " for reason {}", reasons.join(" or ")),
+        }
+    }
+}

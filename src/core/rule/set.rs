@@ -1,0 +1,190 @@
+//! All rules, in order of precedence.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use super::compile::{CompiledSpec, Rule};
+use super::ownership::Ownership;
+use super::rejection::Rejection;
+use super::taint_key::is_foreign;
+use crate::api::RegateOn;
+use crate::condition::{Component, NamedComponent, PassingTaints, Source, Watch};
+use crate::object::ObjectKey;
+
+/// All rules of the cluster. Of two rules with the same taint key and effect, the earlier one in this order governs.
+#[derive(Debug, Clone, Default)]
+pub struct RuleSet {
+    rules: Vec<Arc<Rule>>,
+    /// Deleted rules that this process remembers.
+    pub former: Vec<Arc<Rule>>,
+    /// The taints that will go, including those that rules manage.
+    pub passing: PassingTaints,
+    /// The condition types on Nodes whose heartbeats some rule needs.
+    pub followed: BTreeSet<Arc<str>>,
+    /// The resources that some rule counts.
+    pub counted: BTreeSet<Arc<str>>,
+    /// UIDs of the rules with a `repair`.
+    pub repairing: BTreeSet<Arc<str>>,
+}
+
+/// How many components rules may name together, at two watches each.
+pub const MOST_COMPONENTS: usize = 64;
+
+/// Rejects the rules that name more components, together with those before them, than may be named. Takes back those that do so
+/// no longer.
+fn limit_components(rules: &mut [Arc<Rule>]) {
+    let mut named: BTreeSet<Component> = BTreeSet::new();
+    for rule in rules.iter_mut().filter(|rule| !rule.deleting) {
+        let mut limited = Rule::clone(rule);
+        if let Err(Rejection::TooManyComponents(spec)) = limited.spec {
+            limited.spec = Ok(*spec);
+        }
+        let own = limited.spec.iter().flat_map(CompiledSpec::components);
+        let all: BTreeSet<_> = own.chain(&named).cloned().collect();
+        if all.len() <= MOST_COMPONENTS {
+            named = all;
+        } else {
+            let reject = |spec| Err(Rejection::TooManyComponents(Box::new(spec)));
+            limited.spec = limited.spec.and_then(reject);
+        }
+        if rule.spec != limited.spec {
+            limited.in_force_since = None;
+            *rule = limited.into();
+        }
+    }
+}
+
+impl RuleSet {
+    /// Orders the rules by creation time, then by name.
+    /// `passing_taints` are the configured keys of other projects' startup taints.
+    pub fn new(rules: impl IntoIterator<Item = Arc<Rule>>, passing_taints: Vec<String>) -> Self {
+        let mut rules: Vec<_> = rules.into_iter().collect();
+        rules.sort_by(|a, b| (a.created, &a.name).cmp(&(b.created, &b.name)));
+        limit_components(&mut rules);
+        let mut set = Self {
+            passing: PassingTaints {
+                configured: passing_taints,
+                managed: Vec::new(),
+            },
+            ..Self::default()
+        };
+        for rule in &rules {
+            // A rule that still waits for its finalizer counts. Otherwise its taint would shut out DaemonSets, and a node that
+            // waits for them under another rule would be released.
+            let spec = rule.spec.as_ref().ok();
+            let is_in_force = spec.is_some_and(|spec| !spec.dry_run);
+            if let Some(reach) = &rule.reach {
+                // The taints that a deleted rule leaves behind are about to be removed.
+                let is_leaving = rule.deleting && spec.is_none() && reach.is_removed_in_the_end;
+                if is_in_force || is_leaving {
+                    let effect = (!is_foreign(&reach.key)).then_some(reach.effect);
+                    set.passing.managed.push((reach.key.clone(), effect));
+                }
+            }
+            if spec.is_some_and(|spec| spec.ours.repair.is_some()) {
+                set.repairing.insert(rule.uid.clone());
+            }
+            let Some(spec) = rule.active() else {
+                continue;
+            };
+            let needs_heartbeats = spec.ours.heartbeat_timeout.is_some()
+                || spec.ours.regate_on.contains(&RegateOn::Reboot);
+            for requirement in &spec.conditions {
+                if needs_heartbeats && requirement.source == Source::Node {
+                    set.followed.insert(requirement.kind.clone());
+                }
+                let counted = requirement.counted_resource();
+                set.counted.extend(counted.map(Arc::<str>::from));
+            }
+        }
+        set.rules = rules;
+        set
+    }
+
+    /// Whether an annotation names an existing rule with a taint that is not that rule's.
+    pub fn disproves(&self, owner: &Ownership<'_>) -> bool {
+        self.rules.iter().any(|rule| {
+            *rule.uid == *owner.rule_uid
+                && rule.reach.is_some()
+                && !rule.is_about(owner.taint_key, owner.taint_effect)
+        })
+    }
+
+    /// Whether the annotation names a deleted rule that this process remembers, with its taint.
+    pub fn remembers(&self, owner: &Ownership<'_>) -> bool {
+        self.former.iter().any(|rule| {
+            *rule.uid == *owner.rule_uid && rule.is_about(owner.taint_key, owner.taint_effect)
+        })
+    }
+
+    /// All rules, in order of precedence.
+    pub fn rules(&self) -> &[Arc<Rule>] {
+        &self.rules
+    }
+
+    /// Indices of the active rules that select a node with these labels.
+    pub fn selecting(&self, labels: &BTreeMap<String, String>) -> Vec<usize> {
+        let selects = |rule: &Rule| {
+            rule.active()
+                .is_some_and(|spec| spec.selector.matches(labels))
+        };
+        (0..self.rules.len())
+            .filter(|index| selects(&self.rules[*index]))
+            .collect()
+    }
+
+    /// The rules with these indices.
+    pub fn at<'s>(&'s self, indices: &'s [usize]) -> impl Iterator<Item = &'s Arc<Rule>> {
+        indices.iter().map(|index| &self.rules[*index])
+    }
+
+    /// What rules wait for by name.
+    pub fn components(&self) -> BTreeSet<Component> {
+        let rules = self.rules.iter().filter(|rule| !rule.deleting);
+        let specs = rules.flat_map(|rule| &rule.spec);
+        specs.flat_map(CompiledSpec::components).cloned().collect()
+    }
+
+    /// Whether any rule depends on what this watch shows, which is not of what rules name.
+    pub fn depends_on(&self, watch: Watch) -> bool {
+        let rules = self.rules.iter().filter(|rule| !rule.deleting);
+        let mut specs = rules.flat_map(|rule| &rule.spec);
+        specs.any(|spec| spec.depends_on(watch, &[]))
+    }
+}
+
+impl CompiledSpec {
+    /// Whether the rule waits for critical components, of any class.
+    pub fn waits_for_components(&self) -> bool {
+        let mut sources = self.conditions.iter().map(|condition| &condition.source);
+        sources.any(|source| matches!(source, Source::Class { .. }))
+    }
+
+    /// What the rule waits for by name.
+    pub fn components(&self) -> impl Iterator<Item = &Component> {
+        let sources = self.conditions.iter().map(|condition| &condition.source);
+        sources.filter_map(Source::component)
+    }
+
+    /// The `DaemonSet`s that the rule waits for by name.
+    pub fn daemon_sets(&self) -> impl Iterator<Item = &ObjectKey> {
+        self.components().filter_map(|component| match component {
+            Component::DaemonSet(key) => Some(key),
+            _ => None,
+        })
+    }
+
+    /// Whether decisions for the rule depend on what this watch shows, given what is watched of what rules name.
+    pub fn depends_on(&self, watch: Watch, named: &[NamedComponent]) -> bool {
+        let mut sources = self.conditions.iter().map(|condition| &condition.source);
+        matches!(watch, Watch::Nodes | Watch::Rules)
+            || sources.any(|source| source.depends_on(watch, named))
+    }
+
+    /// Whether a usable rule waits for this class.
+    pub fn waits_for_class(&self, index: usize) -> bool {
+        self.conditions
+            .iter()
+            .any(|requirement| matches!(requirement.source, Source::Class { class, .. } if class == index))
+    }
+}

@@ -1,0 +1,72 @@
+//! Which taint keys a rule may manage.
+
+use crate::api::TaintPolicy;
+use crate::api::names::TAINT_PREFIX;
+use crate::selector::is_label_key;
+
+/// Checks a rule's taint key, with the messages of the CRD.
+///
+/// A rule that adds its taint must use a key under `readiness.k8s.io/`. A remove-only rule may also name another project's
+/// startup taint, but none of Kubernetes' own.
+///
+/// # Errors
+/// What is wrong with the key.
+pub(super) fn check(key: &str, policy: TaintPolicy) -> Result<(), &'static str> {
+    let (prefix, _) = key.split_once('/').unwrap_or_default();
+    if policy == TaintPolicy::AddAndRemove && is_foreign(key) {
+        return Err("taint key must start with 'readiness.k8s.io/'");
+    }
+    if !is_label_key(key) {
+        return Err("taint key must be a valid label key (prefix/name format)");
+    }
+    if policy == TaintPolicy::RemoveOnly && is_kubernetes_own(prefix) {
+        return Err(
+            "taint key must not be one of Kubernetes' own (kubernetes.io, node.kubernetes.io)",
+        );
+    }
+    Ok(())
+}
+
+/// Whether taints with this key belong to another project. A rule may only remove them, and never owns them.
+pub fn is_foreign(key: &str) -> bool {
+    !key.starts_with(TAINT_PREFIX)
+}
+
+/// Whether taints with this key prefix belong to components of Kubernetes. The Cluster Autoscaler's startup taints do not: it
+/// only ignores them, and whoever configured them removes them.
+fn is_kubernetes_own(prefix: &str) -> bool {
+    let is_startup_taint = matches!(
+        prefix.strip_suffix(".cluster-autoscaler.kubernetes.io"),
+        Some("startup-taint" | "ignore-taint")
+    );
+    (prefix == "kubernetes.io" || prefix.ends_with(".kubernetes.io")) && !is_startup_taint
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rule_manages_only_keys_that_are_its_to_manage() {
+        use TaintPolicy::{AddAndRemove as Add, RemoveOnly as Remove};
+        #[rustfmt::skip]
+        let cases = [
+            ("readiness.k8s.io/x", Add, true),
+            ("readiness.k8s.io/x", Remove, true),
+            ("readiness.k8s.io/", Add, false),
+            ("readiness.k8s.io/a/b", Add, false),
+            ("node.cilium.io/agent-not-ready", Add, false),
+            ("node.cilium.io/agent-not-ready", Remove, true),
+            ("bare", Remove, true),
+            ("node.kubernetes.io/not-ready", Remove, false),
+            ("kubernetes.io/x", Remove, false),
+            ("startup-taint.cluster-autoscaler.kubernetes.io/x", Remove, true),
+            ("ignore-taint.cluster-autoscaler.kubernetes.io/x", Remove, true),
+            ("cluster-autoscaler.kubernetes.io/x", Remove, false),
+            ("node.cloudprovider.kubernetes.io/uninitialized", Remove, false),
+        ];
+        for (key, policy, allowed) in cases {
+            assert_eq!(check(key, policy).is_ok(), allowed, "{key} {policy}");
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//! A requirement on the value of one label.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::label::{is_label_key, is_label_value};
+
+/// The words of operators in the API.
+pub const IN: &str = "In";
+/// See [`IN`].
+pub const NOT_IN: &str = "NotIn";
+
+/// A requirement on the value of one label.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[allow(missing_docs, reason = "the names say it")]
+pub struct Requirement {
+    pub key: String,
+    pub operator: Operator,
+}
+
+/// An operator (`k8s.io/apimachinery/pkg/labels`, `Requirement.Matches`).
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[allow(missing_docs, reason = "the names say it")]
+pub enum Operator {
+    /// The label exists with one of these values.
+    In(BTreeSet<String>),
+    /// The label does not exist, or has none of these values.
+    NotIn(BTreeSet<String>),
+    Exists,
+    DoesNotExist,
+    /// The label is a whole number above this one.
+    Gt(i64),
+    /// The label is a whole number below this one.
+    Lt(i64),
+}
+
+/// Why Kubernetes does not accept a selector.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages say it")]
+pub enum SelectorError {
+    #[error("{0:?} is not a valid label key")]
+    Key(String),
+    #[error("{value:?} is not a valid value for label {key:?}")]
+    Value { key: String, value: String },
+    #[error("operator {operator:?} on {key:?} is not one of In, NotIn, Exists, DoesNotExist")]
+    Operator { key: String, operator: String },
+    #[error("operator {operator} on {key:?} takes {expected}")]
+    Values {
+        key: String,
+        operator: String,
+        expected: &'static str,
+    },
+}
+
+impl Requirement {
+    /// Requires this value of this label.
+    pub fn of(key: &str, value: &str) -> Self {
+        Self {
+            key: key.to_owned(),
+            operator: Operator::In([value.to_owned()].into()),
+        }
+    }
+
+    /// Parses a requirement with any operator of node affinity.
+    ///
+    /// # Errors
+    /// Kubernetes does not accept the key, operator or values.
+    pub fn parse(
+        key: &str,
+        operator: &str,
+        values: Option<&[String]>,
+    ) -> Result<Self, SelectorError> {
+        let (key, operator) = (key.to_owned(), operator.to_owned());
+        let values = values.unwrap_or_default();
+        if !is_label_key(&key) {
+            return Err(SelectorError::Key(key));
+        }
+        if let Some(value) = values.iter().find(|value| !is_label_value(value)) {
+            let value = value.clone();
+            return Err(SelectorError::Value { key, value });
+        }
+        let number = match values {
+            [value] => value.parse().ok(),
+            _ => None,
+        };
+        let is_empty = values.is_empty();
+        let set = (!is_empty).then(|| values.iter().cloned().collect());
+        let (read, expected) = match operator.as_str() {
+            IN => (set.map(Operator::In), "at least one value"),
+            NOT_IN => (set.map(Operator::NotIn), "at least one value"),
+            "Exists" => (is_empty.then_some(Operator::Exists), "no values"),
+            "DoesNotExist" => (is_empty.then_some(Operator::DoesNotExist), "no values"),
+            "Gt" => (number.map(Operator::Gt), "exactly one whole number"),
+            "Lt" => (number.map(Operator::Lt), "exactly one whole number"),
+            _ => return Err(SelectorError::Operator { key, operator }),
+        };
+        match read {
+            Some(operator) => Ok(Self { key, operator }),
+            None => Err(SelectorError::Values {
+                key,
+                operator,
+                expected,
+            }),
+        }
+    }
+
+    /// Whether these labels meet the requirement.
+    pub fn matches(&self, labels: &BTreeMap<String, String>) -> bool {
+        self.operator
+            .accepts(labels.get(&self.key).map(String::as_str))
+    }
+}
+
+impl Operator {
+    /// Whether a label with this value meets it, or an object without the label.
+    pub(super) fn accepts(&self, value: Option<&str>) -> bool {
+        let number = || value.and_then(|value| value.parse::<i64>().ok());
+        match self {
+            Self::In(values) => value.is_some_and(|value| values.contains(value)),
+            Self::NotIn(values) => value.is_none_or(|value| !values.contains(value)),
+            Self::Exists => value.is_some(),
+            Self::DoesNotExist => value.is_none(),
+            Self::Gt(bound) => number().is_some_and(|number| number > *bound),
+            Self::Lt(bound) => number().is_some_and(|number| number < *bound),
+        }
+    }
+}

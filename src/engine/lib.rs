@@ -1,0 +1,55 @@
+//! The engine: it takes in watch events and answers, and returns requests. It has no client, task, clock or metrics registry of
+//! its own, and every time is a parameter, so the simulation drives the code that runs in production; the controller
+//! only carries data in and out. Start at `machine`, whose [`io::Input`]s and [`io::Effect`]s are its whole interface.
+
+mod announce;
+mod attempt;
+mod cache;
+mod clock;
+mod conditions;
+mod count;
+pub mod election;
+#[allow(missing_docs, reason = "the names and messages say most")]
+pub mod error;
+mod forecast;
+mod freshness;
+#[allow(
+    missing_docs,
+    reason = "the names of inputs and effects say most, and the simulation drives them"
+)]
+pub mod io;
+mod machine;
+mod map;
+mod node_writes;
+mod nodes;
+#[allow(missing_docs, reason = "the names are those of an Event's fields")]
+pub mod notice;
+mod outbox;
+mod pacer;
+mod patch;
+mod repairs;
+mod rules;
+mod settings;
+mod startups;
+mod status;
+mod survey;
+#[cfg(test)]
+#[path = "../core/testing/mod.rs"]
+mod testing;
+#[cfg(test)]
+mod tests;
+mod told;
+mod unreadable;
+
+pub use cache::{Broken, CachedRule};
+pub use cache::{Readers, Stored};
+pub use count::{Count, RuleCount};
+pub use freshness::MAX_AGE;
+
+pub use error::RequestError;
+pub use forecast::{Forecast, foresee};
+pub use machine::Engine;
+pub use pacer::{LONGEST_WAIT, Rate};
+pub use settings::Settings;
+pub use status::{REMARKS, says_all_suspended, says_held_back};
+pub use survey::{GAUGES, Reading};

@@ -1,8 +1,0 @@
-//! Texts: cut, escaped and counted the same way everywhere, and the addresses of this build's documentation.
-
-pub(crate) mod documentation;
-mod wording;
-
-pub(crate) use wording::{
-    and_more, counted, cut, enumerated, printable, printable_lines, quoted, stated,
-};
