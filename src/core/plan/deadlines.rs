@@ -1,11 +1,10 @@
 //! Readiness deadlines of nodes that a rule holds and has never released, on record or to be recorded.
 
-use jiff::Timestamp;
 use smallvec::SmallVec;
 
-use super::decision::Decision;
-use super::make::{Active, Draft};
+use super::make::Draft;
 use super::outcome::{ConditionOutcome, Standing, unmet};
+use super::taint::Claim;
 use crate::api::{EnforcementMode, RepairAction};
 use crate::condition::Watch;
 use crate::repair::{
@@ -17,21 +16,15 @@ use crate::rule::CompiledSpec;
 const FORGOTTEN: usize = 100;
 
 impl<'a> Draft<'a> {
-    /// The readiness deadline of a node that the rule holds and has never released: the recorded one, or a new one.
-    pub(super) fn deadline(
-        &self,
-        (rule, spec): Active<'a>,
-        decision: Decision,
-        now: Timestamp,
-    ) -> Option<Result<Deadline, NoTtl>> {
+    /// The readiness deadline of a node that the rule holds or gates, and has never released: the recorded one, or a new one.
+    pub(super) fn deadline(&self, claim: Claim<'_, 'a>) -> Option<Result<Deadline, NoTtl>> {
+        let (rule, spec, now) = (claim.rule, claim.spec, self.now);
         let repair = spec.ours.repair.as_ref().filter(|_| {
-            spec.mode == EnforcementMode::BootstrapOnly
-                && decision.holds()
-                && !has_been_released(self.node, rule)
+            spec.mode == EnforcementMode::BootstrapOnly && !has_been_released(self.node, rule)
         })?;
         let recorded = Deadline::recorded(self.node, &rule.uid);
         // A node that is not held has lost its taint, perhaps while the rule was a dry run, so its recorded deadline no longer applies.
-        let recorded = recorded.filter(|_| spec.dry_run || decision == Decision::Hold);
+        let recorded = recorded.filter(|_| spec.dry_run || claim.tainted);
         let joined = self.node.created.max(rule.created);
         let ttl = || in_force(repair, self.node, self.state.karpenter);
         if let Some(recorded) = recorded {
@@ -62,11 +55,11 @@ impl<'a> Draft<'a> {
     /// What to do with a node that may be late under a governing rule, or what a dry run would do.
     pub(super) fn verdict(
         &mut self,
-        (rule, spec): Active<'a>,
+        claim: Claim<'_, 'a>,
         deadline: Option<&Result<Deadline, NoTtl>>,
-        (governs, tainted): (bool, bool),
         findings: &[ConditionOutcome<'a>],
     ) -> Option<Verdict<'a>> {
+        let (rule, spec, governs) = (claim.rule, claim.spec, claim.governs);
         let deadline = *deadline?.as_ref().ok()?;
         if !deadline.has_passed(self.now) || !(governs || spec.dry_run) {
             return None;
@@ -81,7 +74,7 @@ impl<'a> Draft<'a> {
         }
         let (repair, karpenter) = (spec.ours.repair.as_ref()?, self.state.karpenter);
         // A dry run would repair nodes that it had gated.
-        let is_held = tainted || spec.dry_run;
+        let is_held = claim.tainted || spec.dry_run;
         let mut setbacks = self.history.setbacks.iter();
         let past = Before {
             lacks: unmet(findings).next().map_or("", |it| &it.requirement.kind),

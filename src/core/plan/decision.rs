@@ -1,4 +1,4 @@
-//! The decision table: what the rule that governs a taint on a node does.
+//! The decision table: what a rule does to its taint on a node. `docs/behavior.md` has the same rows in the same order.
 
 use jiff::Timestamp;
 
@@ -33,16 +33,11 @@ pub enum WaitReason {
     FirstGating,
     /// The disruption guard has not permitted it yet.
     Disruption,
-    /// What it depends on is not current.
+    /// The conditions depend on something that has not been seen yet, or is stale.
     Stale,
 }
 
 impl Decision {
-    /// The decision that changes nothing.
-    pub(super) fn nothing(tainted: bool) -> Self {
-        if tainted { Self::Hold } else { Self::NotHeld }
-    }
-
     /// Whether the node has the taint once the decision is carried out.
     pub fn holds(self) -> bool {
         matches!(self, Self::Hold | Self::Gate)
@@ -52,49 +47,258 @@ impl Decision {
     pub fn releases(self) -> bool {
         matches!(self, Self::Release | Self::GiveUp)
     }
+}
 
-    /// The decision while evidence is stale, which leaves the node as it is; `None` if this decision is harmless.
-    ///
-    /// `completes`: it completes a bootstrap. `is_new`: the node has just joined and runs nothing yet. Such a node is gated anyway.
-    pub fn on_stale_evidence(self, completes: bool, is_new: bool) -> Option<Self> {
-        match self {
-            Self::Gate => (!is_new).then_some(Self::Wait(WaitReason::Stale)),
-            Self::Release | Self::GiveUp => Some(Self::Hold),
-            Self::NotHeld => completes.then_some(self),
-            Self::Hold | Self::Wait(_) => None,
-        }
+/// All that bears on a rule's taint on a node. The functions are costly, so a row asks them last.
+#[allow(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
+pub(super) struct Situation<'f> {
+    pub mode: EnforcementMode,
+    pub policy: TaintPolicy,
+    pub suspended: bool,
+    /// Whether the rule governs its taint here. Another rule's decision is at most counted.
+    pub governs: bool,
+    pub tainted: bool,
+    pub met: bool,
+    /// Whether the node is late, and the rule's `repair` releases it.
+    pub given_up: bool,
+    /// Whether a completed bootstrap under this rule is on record: the taint is never added again.
+    pub completed: bool,
+    /// Whether the labels that select `DaemonSet`s are there.
+    pub introduced: bool,
+    /// Why the node may not be gated yet.
+    pub wait: Option<WaitReason>,
+    /// Whether the node has just joined and runs nothing yet.
+    pub new: bool,
+    /// Whether evidence that the rule depends on is stale, or has not been seen yet.
+    pub lacks_evidence: &'f dyn Fn() -> bool,
+    /// Whether an earlier rule is about to govern the taint.
+    pub awaits_governor: &'f dyn Fn() -> bool,
+}
+
+/// The rows of the table, which say why a decision is taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Case {
+    Suspended,
+    ReleaseAwaitsEvidence,
+    ReleaseAwaitsGovernor,
+    Release,
+    GiveUp,
+    Hold,
+    CompletionAwaitsEvidence,
+    Completion,
+    Met,
+    OnlyRemoves,
+    Completed,
+    Wait,
+    GateAwaitsEvidence,
+    Gate,
+}
+
+impl Case {
+    pub(super) fn awaits_evidence(self) -> bool {
+        use Case::{CompletionAwaitsEvidence, GateAwaitsEvidence, ReleaseAwaitsEvidence};
+        let awaiting = [
+            ReleaseAwaitsEvidence,
+            CompletionAwaitsEvidence,
+            GateAwaitsEvidence,
+        ];
+        awaiting.contains(&self)
     }
 }
 
-/// Decides for a rule that governs its taint on a node, and whether that completes the node's bootstrap under the rule.
-///
-/// `met`: the rule's conditions are met. `tainted`: the node has the taint, whoever added it. `completed`: the completed
-/// bootstrap under this rule is on record, so the taint is never added again. `held`: why the node may not be gated yet.
-pub(super) fn decide(
-    mode: EnforcementMode,
-    policy: TaintPolicy,
-    met: bool,
-    tainted: bool,
-    completed: bool,
-    held: Option<WaitReason>,
-) -> (Decision, bool) {
-    let bootstrap = mode == EnforcementMode::BootstrapOnly;
-    let only_removes = policy == TaintPolicy::RemoveOnly;
-    let decision = match (met, tainted) {
-        (true, true) => Decision::Release,
-        (true, false) => Decision::NotHeld,
-        (false, true) => Decision::Hold,
-        (false, false) if only_removes || (bootstrap && completed) => Decision::NotHeld,
-        (false, false) => held.map_or(Decision::Gate, Decision::Wait),
-    };
-    let completes = met && bootstrap && !completed && (tainted || !only_removes);
-    (decision, completes)
+/// The first row that applies, what it decides, and whether that completes the node's bootstrap under the rule.
+#[rustfmt::skip]
+pub(super) fn decide(it: &Situation<'_>) -> (Case, Decision, bool) {
+    use Decision::{Gate, GiveUp, Hold, NotHeld, Release, Wait};
+    let bootstrap = it.mode == EnforcementMode::BootstrapOnly;
+    let only_removes = it.policy == TaintPolicy::RemoveOnly;
+    // A remove-only rule never gates again, so its record does no harm, however early it is.
+    let completes = bootstrap && !it.completed && (it.introduced || only_removes);
+    let records = completes && !only_removes;
+    let given_up = it.given_up && it.governs;
+    let ends = it.met || given_up;
+    match (it.tainted, it.met, it.wait) {
+        _ if it.suspended => (Case::Suspended, if it.tainted { Hold } else { NotHeld }, false),
+
+        (true, ..) if ends && (it.lacks_evidence)() => (Case::ReleaseAwaitsEvidence, Hold, false),
+        (true, ..) if ends && it.governs && (it.awaits_governor)() => (Case::ReleaseAwaitsGovernor, Hold, false),
+        (true, true, _) => (Case::Release, Release, completes),
+        (true, false, _) if given_up => (Case::GiveUp, GiveUp, true),
+        (true, false, _) => (Case::Hold, Hold, false),
+
+        (false, true, _) if records && (it.lacks_evidence)() => (Case::CompletionAwaitsEvidence, NotHeld, false),
+        (false, true, _) if records => (Case::Completion, NotHeld, true),
+        (false, true, _) => (Case::Met, NotHeld, false),
+        (false, false, _) if only_removes => (Case::OnlyRemoves, NotHeld, false),
+        (false, false, _) if bootstrap && it.completed => (Case::Completed, NotHeld, false),
+        (false, false, Some(reason)) => (Case::Wait, Wait(reason), false),
+        (false, false, None) if !it.new && (it.lacks_evidence)() => (Case::GateAwaitsEvidence, Wait(WaitReason::Stale), false),
+        (false, false, None) => (Case::Gate, Gate, false),
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::Decision::{Gate, Hold, NotHeld, Release, Wait};
+    use std::collections::BTreeSet;
+
+    use super::Decision::{Gate, GiveUp, Hold, NotHeld, Release, Wait};
     use super::*;
+
+    const WAIT: WaitReason = WaitReason::Disruption;
+
+    /// Calls with every combination of facts.
+    fn with_every_situation(mut check: impl FnMut(&Situation<'_>, Old)) {
+        for bits in 0_u32..1 << 14 {
+            let mut rest = bits;
+            let mut fact = || {
+                let bit = rest & 1;
+                rest >>= 1;
+                bit == 1
+            };
+            let (unseen, stale, governs, awaits_governor) = (fact(), fact(), fact(), fact());
+            let lacks_evidence = || unseen || governs && stale;
+            let situation = Situation {
+                mode: [EnforcementMode::BootstrapOnly, EnforcementMode::Continuous]
+                    [usize::from(fact())],
+                policy: [TaintPolicy::AddAndRemove, TaintPolicy::RemoveOnly][usize::from(fact())],
+                suspended: fact(),
+                governs,
+                tainted: fact(),
+                met: fact(),
+                given_up: fact(),
+                completed: fact(),
+                introduced: fact(),
+                wait: fact().then_some(WAIT),
+                new: fact(),
+                lacks_evidence: &lacks_evidence,
+                awaits_governor: &|| awaits_governor,
+            };
+            assert_eq!(rest, 0, "each fact has a bit");
+            check(
+                &situation,
+                Old {
+                    bits,
+                    unseen,
+                    stale,
+                },
+            );
+        }
+    }
+
+    /// What the chain of steps asked that this table replaces.
+    struct Old {
+        bits: u32,
+        unseen: bool,
+        stale: bool,
+    }
+
+    /// The chain of steps, each of which overwrote the decision of those before it, and whether it waited for stale watches.
+    fn old_chain(it: &Situation<'_>, old: &Old) -> (Decision, bool, bool) {
+        let is_early = it.policy == TaintPolicy::AddAndRemove && !it.introduced;
+        let mut awaits = false;
+        let mut instead = |(decision, completes): (Decision, bool)| {
+            let instead = match decision {
+                Gate => (!it.new).then_some(Wait(WaitReason::Stale)),
+                Release | GiveUp => Some(Hold),
+                NotHeld => completes.then_some(decision),
+                Hold | Wait(_) => None,
+            }?;
+            if old.unseen {
+                return Some(instead);
+            }
+            if !it.governs || !old.stale {
+                return None;
+            }
+            awaits = true;
+            Some(instead)
+        };
+        let (mut decision, mut completes) = old_table(it);
+        completes &= !is_early;
+        if it.suspended {
+            (decision, completes) = (if it.tainted { Hold } else { NotHeld }, false);
+        }
+        if let Some(instead) = instead((decision, completes)) {
+            (decision, completes) = (instead, false);
+        }
+        let mut gives_up = false;
+        if !it.suspended && !it.met {
+            gives_up = it.given_up;
+        }
+        if it.governs && gives_up && decision == Hold {
+            decision = instead((GiveUp, true)).unwrap_or(GiveUp);
+            completes = decision == GiveUp;
+        }
+        if it.governs && decision.releases() && (it.awaits_governor)() {
+            (decision, completes) = (Hold, false);
+        }
+        (decision, completes, awaits)
+    }
+
+    fn old_table(it: &Situation<'_>) -> (Decision, bool) {
+        let bootstrap = it.mode == EnforcementMode::BootstrapOnly;
+        let only_removes = it.policy == TaintPolicy::RemoveOnly;
+        let decision = match (it.met, it.tainted) {
+            (true, true) => Release,
+            (true, false) => NotHeld,
+            (false, true) => Hold,
+            (false, false) if only_removes || (bootstrap && it.completed) => NotHeld,
+            (false, false) => it.wait.map_or(Gate, Wait),
+        };
+        let completes = it.met && bootstrap && !it.completed && (it.tainted || !only_removes);
+        (decision, completes)
+    }
+
+    #[test]
+    fn the_table_decides_as_the_chain_did() {
+        with_every_situation(|it, old| {
+            let (case, decision, completes) = decide(it);
+            let awaits = case.awaits_evidence() && !old.unseen;
+            assert_eq!(
+                (decision, completes, awaits),
+                old_chain(it, &old),
+                "{case:?}, {:014b}",
+                old.bits
+            );
+        });
+    }
+
+    #[test]
+    fn each_row_answers_and_stands_in_the_docs_in_this_order() {
+        let mut reached = BTreeSet::new();
+        with_every_situation(|it, _| {
+            reached.insert(decide(it).0);
+        });
+        let page = include_str!("../../docs/behavior.md");
+        let section = page.split("\n## ").nth(1).unwrap();
+        let rows = section.lines().filter_map(|it| it.strip_prefix("| *"));
+        let names = rows.map(|row| row.split_once('*').unwrap().0.replace(' ', ""));
+        let cases = reached
+            .iter()
+            .map(|case| format!("{case:?}").to_lowercase());
+        assert_eq!(names.collect::<Vec<_>>(), cases.collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn nothing_is_released_or_completed_too_early() {
+        with_every_situation(|it, _| {
+            let (case, decision, completes) = decide(it);
+            let ends = decision.releases() || completes;
+            assert!(!(ends && it.suspended), "{case:?} under a suspended rule");
+            assert!(
+                !(ends && (it.lacks_evidence)()),
+                "{case:?} without evidence"
+            );
+            // A met bootstrap without a taint is completed whoever is about to govern: nothing changes on the node.
+            let awaits_governor = it.governs && it.tainted && (it.awaits_governor)();
+            assert!(
+                !(ends && awaits_governor),
+                "{case:?} before another rule governs"
+            );
+            assert!(
+                !completes || it.mode == EnforcementMode::BootstrapOnly || case == Case::GiveUp
+            );
+        });
+    }
 
     #[test]
     fn decisions_follow_the_documented_table() {
@@ -123,22 +327,31 @@ mod tests {
             (B, Remove, false, false, false, (NotHeld, false)),
         ] {
             let case = format!("{mode} {policy} met={met} tainted={tainted} completed={completed}");
-            let decision = decide(mode, policy, met, tainted, completed, None);
-            assert_eq!(decision, expected, "{case}");
-            // `held` only ever keeps a node from being gated.
-            let held = decide(
-                mode,
-                policy,
-                met,
-                tainted,
-                completed,
-                Some(WaitReason::Disruption),
-            );
+            let decide = |wait| {
+                let (_, decision, completes) = decide(&Situation {
+                    mode,
+                    policy,
+                    suspended: false,
+                    governs: true,
+                    tainted,
+                    met,
+                    given_up: false,
+                    completed,
+                    introduced: true,
+                    wait,
+                    new: false,
+                    lacks_evidence: &|| false,
+                    awaits_governor: &|| false,
+                });
+                (decision, completes)
+            };
+            assert_eq!(decide(None), expected, "{case}");
+            // A reason to wait only ever keeps a node from being gated.
             let expected = match expected {
-                (Gate, _) => (Wait(WaitReason::Disruption), false),
+                (Gate, _) => (Wait(WAIT), false),
                 other => other,
             };
-            assert_eq!(held, expected, "{case}, held back");
+            assert_eq!(decide(Some(WAIT)), expected, "{case}, held back");
         }
     }
 }

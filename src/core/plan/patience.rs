@@ -4,9 +4,11 @@
 use jiff::{SignedDuration, Timestamp};
 
 use super::decision::WaitReason;
+use super::make::Draft;
 use super::outcome::{ConditionOutcome, Memory, unmet};
-use crate::api::ConditionPolicy;
-use crate::rule::{CompiledSpec, Ownership, Rule};
+use super::taint::Claim;
+use crate::api::{ConditionPolicy, EnforcementMode};
+use crate::rule::{CompiledSpec, Rule};
 
 /// A node that joined at most this long ago runs nothing yet: the kubelet and the scheduler take about as long to start pods.
 const PROMPTLY: SignedDuration = SignedDuration::from_secs(5);
@@ -20,78 +22,97 @@ pub fn is_new(joined: Option<Timestamp>, now: Timestamp) -> bool {
     joined.is_some_and(|joined| now.duration_since(joined) <= PROMPTLY)
 }
 
-/// Evidence of whether a continuous rule has ever released a node, and of since when its conditions have been unmet.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Past<'a> {
-    pub rule: &'a Rule,
-    pub created: Option<Timestamp>,
-    /// When the node joined, if this process saw that.
-    pub joined: Option<Timestamp>,
-    pub memory: Option<&'a Memory>,
-    /// Whether the node has been evaluated before: a rule without a memory has only now come to select it.
-    pub is_known: bool,
-    pub tainted: bool,
-    /// The recorded owners of the taint.
-    pub owners: &'a [Ownership<'a>],
-    pub met: bool,
-}
+impl<'a> Draft<'a> {
+    /// What to remember of the node under a continuous rule, and why the rule may not gate the node yet.
+    pub(super) fn patience(
+        &self,
+        claim: Claim<'_, 'a>,
+        met: bool,
+        findings: &[ConditionOutcome<'_>],
+        rebooted: bool,
+    ) -> (Option<Memory>, Option<WaitReason>) {
+        let (rule, spec, now) = (claim.rule, claim.spec, self.now);
+        let held_back = self.history.held_back.contains(&rule.uid);
+        if spec.mode == EnforcementMode::BootstrapOnly {
+            // It gates nodes as they join and reboot, and those that it found as it came into force.
+            let is_in_use = held_back && !self.was_in_force(rule) && !rebooted;
+            return (None, is_in_use.then_some(WaitReason::FirstGating));
+        }
+        let mut memories = self.history.memories.iter();
+        let known = memories.find(|memory| memory.rule == rule.uid);
+        let joining = self.is_joining(claim, met, known);
+        let is_known = self.history.is_known;
+        let unmet_since = (!met).then(|| unmet_since(rule, spec, findings, known, is_known, now));
+        let may_gate = || self.history.may_gate.contains(&rule.uid);
+        let wait = match unmet_since {
+            Some(_) if !joining && held_back => Some(WaitReason::FirstGating),
+            Some(since) if !joining => wait_reason(spec, findings, since, may_gate, now),
+            _ => None,
+        };
+        let memory = Memory {
+            rule: rule.uid.clone(),
+            was_met: met || known.is_some_and(|known| known.was_met),
+            // Another rule, which governs the taint, may have released the node: pods may come, whatever this rule finds.
+            joining: joining && (claim.tainted || claim.governs || spec.dry_run),
+            tainted: claim.tainted,
+            unmet_since,
+        };
+        (Some(memory), wait)
+    }
 
-impl Past<'_> {
     /// Whether the rule has never released the node, so that gating it disrupts nothing. Either this process saw the node join
     /// while the rule was in force or with the taint on, or the record says so; and the conditions have never been met. The
     /// taint alone proves nothing: another controller may have gated a node that was in use.
-    pub(super) fn is_joining(&self, now: Timestamp) -> bool {
-        if self.tainted && !self.owners.is_empty() {
-            return self.owners.iter().any(|owner| owner.joining);
+    fn is_joining(&self, claim: Claim<'_, 'a>, met: bool, memory: Option<&Memory>) -> bool {
+        let (tainted, owners) = (claim.tainted, claim.owners);
+        if tainted && !owners.is_empty() {
+            return owners.iter().any(|owner| owner.joining);
         }
-        let was_in_force = self.was_in_force();
-        !self.met
-            && match self.memory {
-                // Whoever removed the taint released the node.
-                Some(memory) => {
-                    memory.joining
-                        && !memory.was_met
-                        && (self.tainted || (was_in_force && !memory.tainted))
-                }
-                None => is_new(self.joined, now) && (self.tainted || was_in_force),
+        let was_in_force = self.was_in_force(claim.rule);
+        !met && match memory {
+            // Whoever removed the taint released the node.
+            Some(memory) => {
+                memory.joining && !memory.was_met && (tainted || (was_in_force && !memory.tainted))
             }
+            None => is_new(self.state.joined, self.now) && (tainted || was_in_force),
+        }
     }
 
     /// Whether the rule was in force when the node joined. If both are recent, the order of watch events proves nothing, but
     /// the API server's timestamps do.
-    pub(super) fn was_in_force(&self) -> bool {
-        let (Some(since), Some(joined)) = (self.rule.in_force_since, self.joined) else {
+    fn was_in_force(&self, rule: &Rule) -> bool {
+        let (Some(since), Some(joined)) = (rule.in_force_since, self.state.joined) else {
             return false;
         };
         since <= joined
-            || (since.duration_since(joined) <= PROMPTLY && self.rule.created <= self.created)
+            || (since.duration_since(joined) <= PROMPTLY && rule.created <= self.node.created)
     }
+}
 
-    /// Since when the conditions have been unmet; `None` if they are met.
-    ///
-    /// Counts from when this process saw them turn unmet. If it did not, the times on the Node count, so a restart neither
-    /// prolongs nor shortens a grace period; but never from before the rule was in force.
-    pub(super) fn unmet_since(
-        &self,
-        policy: ConditionPolicy,
-        findings: &[ConditionOutcome<'_>],
-        now: Timestamp,
-    ) -> Option<Timestamp> {
-        if self.met {
-            return None;
-        }
-        let since = match self.memory {
-            Some(memory) => memory.unmet_since,
-            None if self.is_known => None,
-            None => on_record(policy, findings),
-        };
-        let since = since.map_or(now, |since| since.min(now));
-        Some(match self.rule.in_force_since.max(self.rule.created) {
-            Some(in_force) if in_force <= now => since.max(in_force),
-            // A clock lags: this process's memory is later than the rule anyway.
-            Some(_) if self.memory.is_none() => now,
-            _ => since,
-        })
+/// Since when the conditions have been unmet.
+///
+/// Counts from when this process saw them turn unmet. If it did not, the times on the Node count, so a restart neither
+/// prolongs nor shortens a grace period; but never from before the rule was in force. A rule without a memory has only now come to
+/// select a node that is known.
+fn unmet_since(
+    rule: &Rule,
+    spec: &CompiledSpec,
+    findings: &[ConditionOutcome<'_>],
+    memory: Option<&Memory>,
+    is_known: bool,
+    now: Timestamp,
+) -> Timestamp {
+    let since = match memory {
+        Some(memory) => memory.unmet_since,
+        None if is_known => None,
+        None => on_record(spec.policy, findings),
+    };
+    let since = since.map_or(now, |since| since.min(now));
+    match rule.in_force_since.max(rule.created) {
+        Some(in_force) if in_force <= now => since.max(in_force),
+        // A clock lags: this process's memory is later than the rule anyway.
+        Some(_) if memory.is_none() => now,
+        _ => since,
     }
 }
 
@@ -108,18 +129,14 @@ fn on_record(policy: ConditionPolicy, findings: &[ConditionOutcome<'_>]) -> Opti
     }
 }
 
-/// Why a node with unmet conditions is not gated yet; `None` if it may be. The rule may begin to gate nodes in use, and its disruption
-/// guard permits this one.
-pub(super) fn held_back(
+/// Why a continuous rule that has come into force may not gate a node in use yet; `None` if it may.
+fn wait_reason(
     spec: &CompiledSpec,
     findings: &[ConditionOutcome<'_>],
     unmet_since: Timestamp,
-    (may_begin, may_gate): (bool, bool),
+    may_gate: impl FnOnce() -> bool,
     now: Timestamp,
 ) -> Option<WaitReason> {
-    if !may_begin {
-        return Some(WaitReason::FirstGating);
-    }
     let is_ours = |finding: &ConditionOutcome<'_>| finding.requirement.source.is_synthesized();
     let grace = match spec.ours.grace_period {
         Some(period) => unmet_since.checked_add(period.as_std()).ok(),
@@ -128,7 +145,7 @@ pub(super) fn held_back(
     };
     match grace {
         Some(until) if now < until => Some(WaitReason::Grace { until }),
-        _ if spec.ours.guard().is_some() && !may_gate => Some(WaitReason::Disruption),
+        _ if spec.ours.guard().is_some() && !may_gate() => Some(WaitReason::Disruption),
         _ => None,
     }
 }
@@ -162,17 +179,8 @@ mod tests {
         memory: Option<&Memory>,
         now: Timestamp,
     ) -> Option<Timestamp> {
-        let past = Past {
-            rule,
-            created: None,
-            joined: None,
-            memory,
-            is_known: false,
-            tainted: false,
-            owners: &[],
-            met: outcome.met,
-        };
-        past.unmet_since(outcome.spec.policy, &outcome.findings, now)
+        let (spec, findings) = (outcome.spec, &outcome.findings);
+        (!outcome.met).then(|| unmet_since(rule, spec, findings, memory, false, now))
     }
 
     #[test]

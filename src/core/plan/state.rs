@@ -5,10 +5,11 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
-use super::outcome::Memory;
+use super::outcome::{ConditionOutcome, Memory, unmet};
 use crate::api::Setback;
 use crate::condition::{
-    ByGroup, Component, ComponentGroup, CriticalComponentClass, NamedComponent, Observations, Watch,
+    ByGroup, Component, ComponentGroup, CriticalComponentClass, Detail, NamedComponent,
+    Observations, Watch,
 };
 use crate::object::{CsiNode, DaemonSet, Kept, Node, ObjectKey, Pod, ResourceSlice};
 use crate::repair::{Census, Karpenter};
@@ -54,10 +55,24 @@ impl<'a> ClusterState<'a> {
         self.daemon_sets.get(&group).unwrap_or(&NONE)
     }
 
-    /// The stale watches that a rule with this spec depends on.
-    pub fn stale_for(self, spec: &CompiledSpec) -> impl Iterator<Item = Watch> {
+    /// The stale watches that these findings of a rule with this spec depend on. A reporter is silent only if the nodes are known
+    /// as of a time after its heartbeat was due.
+    pub(crate) fn stale_for(
+        self,
+        spec: &CompiledSpec,
+        findings: &[ConditionOutcome<'_>],
+    ) -> impl Iterator<Item = Watch> {
+        let is_early = |finding: &ConditionOutcome<'_>| {
+            let mut condition = finding.condition.iter();
+            condition.any(|it| {
+                matches!(it.detail, Detail::HeartbeatMissed { .. })
+                    && it.transition > Some(self.nodes_as_of)
+            })
+        };
+        let early = unmet(findings).any(is_early).then_some(Watch::Nodes);
         let stale = self.stale.iter().copied();
-        stale.filter(|watch| spec.depends_on(*watch, self.named))
+        let stale = stale.filter(|watch| spec.depends_on(*watch, self.named));
+        stale.chain(early)
     }
 
     /// Whether something that a rule with this spec depends on has not been seen yet. Until then nothing harmful is done for

@@ -5,21 +5,34 @@ use std::ptr;
 use jiff::SignedDuration;
 use smallvec::SmallVec;
 
-use super::decision::{Decision, WaitReason, decide};
+use super::decision::{Decision, Situation, WaitReason, decide};
 use super::make::{Active, Draft};
 use super::node_plan::{ChangeKind, TaintChange};
-use super::outcome::{ConditionOutcome, Memory, Origin, Outcome, Standing, evaluate, unmet};
-use super::patience::{Past, held_back, is_new};
+use super::outcome::{ConditionOutcome, Origin, Outcome, Standing, evaluate};
+use super::patience::is_new;
 use crate::api::{EnforcementMode, RegateOn, TaintEffect, TaintPolicy};
-use crate::condition::{Detail, Facts, Trust, Watch};
+use crate::condition::{Facts, Trust, Watch};
 use crate::object::Taint;
 use crate::repair::{Deadline, NoTtl, Verdict, has_been_released};
-use crate::rule::Rule;
 use crate::rule::ownership::{BootstrapRecord, Ownership, completion_value, owner_key};
+use crate::rule::{CompiledSpec, Rule};
 
 /// A node that is released within this time after it joined is written once: ownership of a taint that it registered with is
 /// recorded only later.
 const ADOPTION: SignedDuration = SignedDuration::from_secs(1);
+
+/// A rule that names the taint that is being planned.
+#[derive(Clone, Copy)]
+pub(super) struct Claim<'c, 'a> {
+    pub rule: &'a Rule,
+    pub spec: &'a CompiledSpec,
+    /// Whether the rule governs the taint here.
+    pub governs: bool,
+    /// Whether the node has the taint, whoever added it.
+    pub tainted: bool,
+    /// The taint's owners by the node's annotations.
+    pub owners: &'c [Ownership<'c>],
+}
 
 impl<'a> Draft<'a> {
     /// Plans one taint. `claims` are the active rules with this taint, in order of precedence; `owners` are its owners by the
@@ -33,8 +46,16 @@ impl<'a> Draft<'a> {
     ) {
         let mut rules = claims.iter().map(|(rule, _)| *rule);
         let governing = rules.find(|rule| rule.live().is_some());
-        for claim in claims.iter().filter(|(rule, _)| !rule.deleting) {
-            let outcome = self.evaluate(*claim, governing, owners, facts);
+        let tainted = self.taints_of(key, effect).next().is_some();
+        for &(rule, spec) in claims.iter().filter(|(rule, _)| !rule.deleting) {
+            let claim = Claim {
+                rule,
+                spec,
+                governs: governing.is_some_and(|it| ptr::eq(it, rule)),
+                tainted,
+                owners,
+            };
+            let outcome = self.evaluate(claim, governing, facts);
             if let Some(decision) = outcome.governs()
                 && !outcome.rule.is_suspended()
             {
@@ -54,14 +75,11 @@ impl<'a> Draft<'a> {
     /// The outcome of one rule that names the taint. Records and reports follow from it alone.
     fn evaluate(
         &mut self,
-        (rule, spec): Active<'a>,
+        claim: Claim<'_, 'a>,
         governing: Option<&'a Rule>,
-        owners: &[Ownership<'_>],
         facts: &Facts<'_, 'a>,
     ) -> Outcome<'a> {
-        let (key, effect, now) = (&*spec.taint.key, spec.effect, self.now);
-        let governs = governing.is_some_and(|it| ptr::eq(it, rule));
-        let tainted = self.taints_of(key, effect).next().is_some();
+        let Claim { rule, spec, .. } = claim;
         let bootstrap = BootstrapRecord::of(rule, spec, facts);
         let regates_on_reboot = spec.ours.regate_on.contains(&RegateOn::Reboot);
         let rebooted = self.state.observations.reboot(bootstrap.last_boot());
@@ -70,81 +88,28 @@ impl<'a> Draft<'a> {
             heartbeat_timeout: spec.ours.heartbeat_timeout,
             sees_heartbeats: !self.cluster.stale.contains(&Watch::Nodes),
             rebooted,
-            is_held: tainted,
+            is_held: claim.tainted,
         };
         let (met, findings) = evaluate(spec, &Facts { trust, ..*facts });
-
-        let mut memories = self.history.memories.iter();
-        let known = memories.find(|memory| memory.rule == rule.uid);
-        let past = Past {
-            rule,
-            created: self.node.created,
-            joined: self.state.joined,
-            memory: known,
-            is_known: self.history.is_known,
-            tainted,
-            owners,
-            met,
-        };
-        let is_held_back = self.history.held_back.contains(&rule.uid);
-        // A bootstrap-only rule gates nodes as they join and reboot, and those that it found as it came into force.
-        let is_in_use = is_held_back && !past.was_in_force() && rebooted.is_none();
-        let (mut memory, mut held) = (None, is_in_use.then_some(WaitReason::FirstGating));
-        if spec.mode == EnforcementMode::Continuous {
-            let joining = past.is_joining(now);
-            let unmet_since = past.unmet_since(spec.policy, &findings, now);
-            let permits = (!is_held_back, self.history.may_gate.contains(&rule.uid));
-            held = unmet_since
-                .filter(|_| !joining)
-                .and_then(|since| held_back(spec, &findings, since, permits, now));
-            // Another rule, which governs the taint, may have released the node: pods may come, whatever this rule finds.
-            let is_governed = governing.is_some() && !governs && !spec.dry_run;
-            memory = Some(Memory {
-                rule: rule.uid.clone(),
-                was_met: met || known.is_some_and(|known| known.was_met),
-                joining: joining && (tainted || !is_governed),
-                tainted,
-                unmet_since,
-            });
-        }
+        let (memory, wait) = self.patience(claim, met, &findings, rebooted.is_some());
+        let is_held = claim.tainted && !met && !rule.is_suspended();
+        let mut deadline = is_held.then(|| self.deadline(claim)).flatten();
+        let mut verdict = self.verdict(claim, deadline.as_ref(), &findings);
         let completed = bootstrap.counts() || rule.leaves_alone(self.node.created);
-        let policy = spec.ours.taint_policy;
-        // A remove-only rule never gates again, so its record does no harm.
-        let is_early = policy == TaintPolicy::AddAndRemove && !self.node.is_introduced();
-        let (mut decision, mut completes) =
-            decide(spec.mode, policy, met, tainted, completed, held);
-        completes &= !is_early;
-        if rule.is_suspended() {
-            (decision, completes) = (Decision::nothing(tainted), false);
+        let given_up = verdict == Some(Verdict::Release);
+        let (decision, completes) = self.decide(claim, met, &findings, completed, given_up, wait);
+        if decision == Decision::Gate {
+            deadline = self.deadline(claim);
+            verdict = self.verdict(claim, deadline.as_ref(), &findings);
         }
-        if let Some(instead) = self.instead((rule, spec), (decision, completes), governs, &findings)
-        {
-            (decision, completes) = (instead, false);
-        }
-        let (mut deadline, mut verdict) = (None, None);
-        if !rule.is_suspended() && !met {
-            deadline = self.deadline((rule, spec), decision, now);
-            let deadline = deadline.as_ref();
-            verdict = self.verdict((rule, spec), deadline, (governs, tainted), &findings);
-        }
-        if governs && verdict == Some(Verdict::Release) && decision == Decision::Hold {
-            decision = self
-                .instead((rule, spec), (Decision::GiveUp, true), governs, &findings)
-                .unwrap_or(Decision::GiveUp);
-            completes = decision == Decision::GiveUp;
-        }
-        if governs && decision.releases() && self.has_pending_governor(rule, spec) {
-            (decision, completes) = (Decision::Hold, false);
-        }
-
         self.requeue(&findings, decision, deadline.as_ref());
-        let is_held = decision == Decision::Hold && !met && !rule.is_suspended();
+        let adopts = claim.governs && is_held && decision == Decision::Hold;
         Outcome {
             rule,
             spec,
             standing: match governing {
                 _ if spec.dry_run => Standing::DryRun(decision),
-                Some(with) if !governs => Standing::Conflicted {
+                Some(with) if !claim.governs => Standing::Conflicted {
                     with: with.name.clone(),
                 },
                 _ => Standing::Governs(decision),
@@ -152,16 +117,50 @@ impl<'a> Draft<'a> {
             completes,
             met,
             findings,
-            tainted,
-            origin: self
-                .origin((rule, spec), tainted, owners)
-                .filter(|_| governs && is_held),
+            tainted: claim.tainted,
+            origin: adopts.then(|| self.origin(claim)).flatten(),
             memory,
             rebooted: rebooted.map(|reboot| reboot.seen),
             bootstrap,
             deadline,
             verdict,
         }
+    }
+
+    /// Asks the decision table once: what to do, and whether that completes the bootstrap. Records which evidence the answer awaits.
+    fn decide(
+        &mut self,
+        claim: Claim<'_, 'a>,
+        met: bool,
+        findings: &[ConditionOutcome<'_>],
+        completed: bool,
+        given_up: bool,
+        wait: Option<WaitReason>,
+    ) -> (Decision, bool) {
+        let (rule, spec, cluster) = (claim.rule, claim.spec, self.cluster);
+        let (case, decision, completes) = decide(&Situation {
+            mode: spec.mode,
+            policy: spec.ours.taint_policy,
+            suspended: rule.is_suspended(),
+            governs: claim.governs,
+            tainted: claim.tainted,
+            met,
+            given_up,
+            completed,
+            introduced: self.node.is_introduced(),
+            wait,
+            new: is_new(self.state.joined, self.now),
+            lacks_evidence: &|| {
+                cluster.is_to_be_seen(spec)
+                    || claim.governs && cluster.stale_for(spec, findings).next().is_some()
+            },
+            awaits_governor: &|| self.has_pending_governor(rule, spec),
+        });
+        if case.awaits_evidence() && !cluster.is_to_be_seen(spec) {
+            self.plan.stale.extend(cluster.stale_for(spec, findings));
+            self.plan.awaiting.push(rule.uid.clone());
+        }
+        (decision, completes)
     }
 
     /// Schedules the next evaluation for when a condition, a grace period or a deadline may change it.
@@ -183,54 +182,17 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// What to do instead of a decision while what it depends on has not been seen yet, or is stale.
-    fn instead(
-        &mut self,
-        (rule, spec): Active<'a>,
-        (decision, completes): (Decision, bool),
-        governs: bool,
-        findings: &[ConditionOutcome<'_>],
-    ) -> Option<Decision> {
-        let is_new = is_new(self.state.joined, self.now);
-        let instead = decision.on_stale_evidence(completes, is_new)?;
-        if self.cluster.is_to_be_seen(spec) {
-            return Some(instead);
-        }
-        if !governs {
-            return None;
-        }
-        // A reporter is silent only if the nodes are known as of a time after its heartbeat was due.
-        let is_early = |finding: &ConditionOutcome<'_>| {
-            let mut condition = finding.condition.iter();
-            condition.any(|it| {
-                matches!(it.detail, Detail::HeartbeatMissed { .. })
-                    && it.transition > Some(self.cluster.nodes_as_of)
-            })
-        };
-        let early = unmet(findings).any(is_early).then_some(Watch::Nodes);
-        let mut stale = self.cluster.stale_for(spec).chain(early).peekable();
-        stale.peek()?;
-        self.plan.stale.extend(stale);
-        self.plan.awaiting.push(rule.uid.clone());
-        Some(instead)
-    }
-
     /// How the rule came to own a taint that the controller did not add.
-    fn origin(
-        &self,
-        (rule, spec): Active<'a>,
-        tainted: bool,
-        owners: &[Ownership<'_>],
-    ) -> Option<Origin> {
+    fn origin(&self, claim: Claim<'_, 'a>) -> Option<Origin> {
+        let (spec, owners) = (claim.spec, claim.owners);
         if owners.is_empty() {
             return Some(Origin::Adopted);
         }
         let mut taints = self.taints_of(&spec.taint.key, spec.effect);
-        let is_born_with_it = tainted
-            && !self.history.is_known
+        let is_born_with_it = !self.history.is_known
             && is_new(self.state.joined, self.now)
             && taints.all(|taint| taint.time_added.is_none())
-            && owners.iter().any(|owner| *owner.rule_uid == *rule.uid);
+            && owners.iter().any(|it| *it.rule_uid == *claim.rule.uid);
         is_born_with_it.then_some(Origin::Birth)
     }
 

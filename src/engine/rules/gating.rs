@@ -70,8 +70,9 @@ impl Rules {
 
 /// Whether anything that a rule depends on is stale, or has not been seen yet.
 pub(super) fn evidence_is_stale(rule: &Rule, cluster: ClusterState<'_>) -> bool {
-    rule.active()
-        .is_some_and(|spec| cluster.is_to_be_seen(spec) || cluster.stale_for(spec).next().is_some())
+    rule.active().is_some_and(|spec| {
+        cluster.is_to_be_seen(spec) || cluster.stale_for(spec, &[]).next().is_some()
+    })
 }
 
 /// The guard for a rule with this spec, continuing the previous one; `None` if the rule has no guard.

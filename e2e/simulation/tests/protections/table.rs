@@ -116,7 +116,7 @@ pub(crate) const PROTECTIONS: &[Protection] = &[
         ("src/core/plan/taint.rs", "self.has_pending_governor(rule, spec)", "false"),
     ]),
     without("labels that come late are taken for there from the start", REMOVAL, "introduced", &[
-        ("src/core/plan/taint.rs", "!self.node.is_introduced()", "false"),
+        ("src/core/plan/taint.rs", "self.node.is_introduced()", "true"),
     ]),
     without("a taint that stays excuses a named DaemonSet", REMOVAL, "staying-taints", &[
         ("src/core/condition/daemon_sets.rs", "placement == Placement::NotMeant", "placement != Placement::Meant"),
@@ -157,12 +157,13 @@ pub(crate) const PROTECTIONS: &[Protection] = &[
     ]),
     without("a node that another controller tainted counts as joining", GUARD, "gated-by-another", &[
         ("src/core/plan/patience.rs",
-            "if self.tainted && !self.owners.is_empty() {",
-            "if TAKEN_OUT && self.tainted && self.owners.is_empty() { return true; }
-             if self.tainted && !self.owners.is_empty() {"),
+            "if tainted && !owners.is_empty() {",
+            "if TAKEN_OUT && tainted && owners.is_empty() { return true; }
+             if tainted && !owners.is_empty() {"),
     ]),
     without("a node without a history counts as joining", GUARD, "zone-outage", &[
-        ("src/core/plan/patience.rs", "None => is_new(self.joined, now)", "None => TAKEN_OUT || is_new(self.joined, now)"),
+        ("src/core/plan/patience.rs", "None => is_new(self.state.joined, self.now)",
+            "None => TAKEN_OUT || is_new(self.state.joined, self.now)"),
     ]),
     without("a disruption limit's bucket is always full", GUARD, "zone-outage", &[
         ("src/core/guard/grants.rs", "self.tokens.take();", "if !TAKEN_OUT { self.tokens.take(); }"),
