@@ -97,12 +97,10 @@ pub(super) enum Case {
 impl Case {
     pub(super) fn awaits_evidence(self) -> bool {
         use Case::{CompletionAwaitsEvidence, GateAwaitsEvidence, ReleaseAwaitsEvidence};
-        let awaiting = [
-            ReleaseAwaitsEvidence,
-            CompletionAwaitsEvidence,
-            GateAwaitsEvidence,
-        ];
-        awaiting.contains(&self)
+        matches!(
+            self,
+            ReleaseAwaitsEvidence | CompletionAwaitsEvidence | GateAwaitsEvidence
+        )
     }
 }
 
@@ -182,7 +180,7 @@ mod tests {
         with_every_situation(|it| {
             reached.insert(decide(it).0);
         });
-        let page = include_str!("../../docs/behavior.md");
+        let page = include_str!("../../../docs/behavior.md");
         let section = page.split("\n## ").nth(1).unwrap();
         let rows = section.lines().filter_map(|it| it.strip_prefix("| *"));
         let names = rows.map(|row| row.split_once('*').unwrap().0.replace(' ', ""));

@@ -58,57 +58,63 @@ pub fn plan<'a>(
         plan: NodePlan::default(),
         writes: TaintPlan::default(),
     };
-    draft.plan.outcomes.reserve(active.len());
-    let mut owned: SmallVec<[Ownership; 4]> = Ownership::all(state.node)
-        .filter(|owner| !cluster.rules.disproves(owner))
-        .collect();
-    owned.sort_by_key(Ownership::taint);
-    let staying = draft.staying(&owned);
-    let gates: SmallVec<[Taints; 1]> = (0..cluster.classes.len())
-        .map(|class| draft.gates(&active, |spec| spec.waits_for_class(class)))
-        .collect();
-    let named = draft.named(&active);
-    let group = |group, gates| GroupFacts {
-        daemon_sets: cluster.daemon_sets(group),
-        pods: state.pods.get(&group).map_or(&[], Vec::as_slice),
-        slices: state.slices.get(&group).map_or(&[], Vec::as_slice),
-        gates,
-    };
-    let classes = cluster.classes.iter().zip(&gates).enumerate();
-    let classes: SmallVec<[_; 1]> = classes
-        .map(|(index, (class, gates))| (class, group(ComponentGroup::Class(index), &gates[..])))
-        .collect();
-    let components = named.iter();
-    let components = components.map(|(named, gates)| (*named, group(named.group, &gates[..])));
-    let components: SmallVec<[_; 1]> = components.collect();
-    let facts = Facts {
-        node: state.node,
-        csi_node: state.csi_node,
-        classes: &classes,
-        components: &components,
-        unseen: cluster.unseen,
-        staying: &staying,
-        observations: state.observations,
-        trust: Trust::default(),
-        now,
-    };
-    for (key, effect) in draft.taints_to_plan(&active, &owned) {
-        let claims = active.iter().copied();
-        let claims: SmallVec<[Active; 4]> = claims
-            .filter(|(_, spec)| spec.taint.is(key, effect))
-            .collect();
-        let owners = equal(&owned, |owner| owner.taint().cmp(&(key, effect)));
-        draft.plan_taint((key, effect), &claims, owners, &facts);
-    }
-    draft.forget_deleted_rules();
-    draft.forget_deadlines();
-    draft.postpone();
-    draft.end_taint(None);
-    draft.publish();
+    draft.plan_all(&active);
     draft.plan
 }
 
 impl<'a> Draft<'a> {
+    /// Plans each taint under these rules, and then what belongs to no taint.
+    fn plan_all(&mut self, active: &[Active<'a>]) {
+        let (cluster, state) = (self.cluster, self.state);
+        self.plan.outcomes.reserve(active.len());
+        let mut owned: SmallVec<[Ownership; 4]> = Ownership::all(state.node)
+            .filter(|owner| !cluster.rules.disproves(owner))
+            .collect();
+        owned.sort_by_key(Ownership::taint);
+        let staying = self.staying(&owned);
+        let gates: SmallVec<[Taints; 1]> = (0..cluster.classes.len())
+            .map(|class| self.gates(active, |spec| spec.waits_for_class(class)))
+            .collect();
+        let named = self.named(active);
+        let group = |group, gates| GroupFacts {
+            daemon_sets: cluster.daemon_sets(group),
+            pods: state.pods.get(&group).map_or(&[], Vec::as_slice),
+            slices: state.slices.get(&group).map_or(&[], Vec::as_slice),
+            gates,
+        };
+        let classes = cluster.classes.iter().zip(&gates).enumerate();
+        let classes: SmallVec<[_; 1]> = classes
+            .map(|(index, (class, gates))| (class, group(ComponentGroup::Class(index), &gates[..])))
+            .collect();
+        let components = named.iter();
+        let components = components.map(|(named, gates)| (*named, group(named.group, &gates[..])));
+        let components: SmallVec<[_; 1]> = components.collect();
+        let facts = Facts {
+            node: state.node,
+            csi_node: state.csi_node,
+            classes: &classes,
+            components: &components,
+            unseen: cluster.unseen,
+            staying: &staying,
+            observations: state.observations,
+            trust: Trust::default(),
+            now: self.now,
+        };
+        for (key, effect) in self.taints_to_plan(active, &owned) {
+            let claims = active.iter().copied();
+            let claims: SmallVec<[Active; 4]> = claims
+                .filter(|(_, spec)| spec.taint.is(key, effect))
+                .collect();
+            let owners = equal(&owned, |owner| owner.taint().cmp(&(key, effect)));
+            self.plan_taint((key, effect), &claims, owners, &facts);
+        }
+        self.forget_deleted_rules();
+        self.forget_deadlines();
+        self.postpone();
+        self.end_taint(None);
+        self.publish();
+    }
+
     /// All rules, in order of precedence.
     pub(super) fn rules(&self) -> impl Iterator<Item = &'a Arc<Rule>> + use<'a> {
         self.cluster.rules.rules().iter()

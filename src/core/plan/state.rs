@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use super::outcome::{ConditionOutcome, Memory, unmet};
 use crate::api::Setback;
 use crate::condition::{
-    ByGroup, Component, ComponentGroup, CriticalComponentClass, Detail, NamedComponent,
+    ByGroup, Component, ComponentGroup, Condition, CriticalComponentClass, Detail, NamedComponent,
     Observations, Watch,
 };
 use crate::object::{CsiNode, DaemonSet, Kept, Node, ObjectKey, Pod, ResourceSlice};
@@ -57,19 +57,17 @@ impl<'a> ClusterState<'a> {
 
     /// The stale watches that these findings of a rule with this spec depend on. A reporter is silent only if the nodes are known
     /// as of a time after its heartbeat was due.
-    pub(crate) fn stale_for(
+    pub fn stale_for(
         self,
         spec: &CompiledSpec,
         findings: &[ConditionOutcome<'_>],
     ) -> impl Iterator<Item = Watch> {
-        let is_early = |finding: &ConditionOutcome<'_>| {
-            let mut condition = finding.condition.iter();
-            condition.any(|it| {
-                matches!(it.detail, Detail::HeartbeatMissed { .. })
-                    && it.transition > Some(self.nodes_as_of)
-            })
+        let is_early = |it: &Condition<'_>| {
+            matches!(it.detail, Detail::HeartbeatMissed { .. })
+                && it.transition > Some(self.nodes_as_of)
         };
-        let early = unmet(findings).any(is_early).then_some(Watch::Nodes);
+        let mut unmet = unmet(findings).filter_map(|it| it.condition.as_ref());
+        let early = unmet.any(is_early).then_some(Watch::Nodes);
         let stale = self.stale.iter().copied();
         let stale = stale.filter(|watch| spec.depends_on(*watch, self.named));
         stale.chain(early)

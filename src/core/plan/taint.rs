@@ -26,7 +26,6 @@ const ADOPTION: SignedDuration = SignedDuration::from_secs(1);
 pub(super) struct Claim<'c, 'a> {
     pub rule: &'a Rule,
     pub spec: &'a CompiledSpec,
-    /// Whether the rule governs the taint here.
     pub governs: bool,
     /// Whether the node has the taint, whoever added it.
     pub tainted: bool,
