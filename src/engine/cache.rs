@@ -12,14 +12,13 @@ mod turn;
 mod unreadable;
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use kube::Resource;
 use tracing::debug;
 
-use super::error::RequestError;
-use super::freshness::{MAX_AGE, Phase, WatchStates};
+use super::freshness::{MAX_AGE, Phase, WatchStates, WatchStep};
 use super::io::{Now, Object, Seen};
 use super::settings::Settings;
 use components::Components;
@@ -173,7 +172,7 @@ impl Cache {
     /// How many objects of each watched kind are known.
     pub fn sizes(&self) -> impl Iterator<Item = (&'static str, usize)> {
         let is_watched = |kind: &Watch| match kind {
-            Watch::NodeClaims | Watch::NodePools => self.views.has(*kind),
+            Watch::NodeClaims | Watch::NodePools => self.views.phase(*kind).is_some(),
             _ => true,
         };
         let kinds = Watch::KINDS.into_iter().filter(is_watched);
@@ -201,24 +200,25 @@ impl Cache {
     /// Takes in what a watch shows, unless something newer is known.
     pub fn apply(&mut self, seen: Seen, now: Now) {
         let watch = seen.watch();
-        if !self.views.has(watch) {
+        if self.views.phase(watch).is_none() {
             return;
         }
         if seen.is_sign_of_life() {
             self.views.saw(watch, now.monotonic);
         }
         match seen {
-            Seen::Init(watch, asked) => self.views.begin_list(watch, asked),
+            Seen::Init(watch, asked) => self.step(watch, WatchStep::List(asked), now),
             Seen::Apply(object) => {
                 let key = ObjectKey::of(object.meta());
                 let version = object::resource_version(object.meta());
                 // A list shows the present state even if its version is lower: the cluster may have been restored from a backup.
-                let is_listed = self.views.lists(watch, &key);
+                let list = self.views.list(watch);
+                let is_listed = list.map(|list| list.insert(key.clone())).is_some();
                 if is_listed || !self.is_outdated(watch, &key, version) {
                     self.keep(key, object, now);
                 }
                 if !is_listed {
-                    self.has_shown(watch, version, now);
+                    self.step(watch, WatchStep::Shown(version), now);
                 }
             }
             Seen::Delete(object) => {
@@ -227,12 +227,12 @@ impl Cache {
                 if !self.is_outdated(watch, &key, version) {
                     self.remove(watch, &key);
                 }
-                self.has_shown(watch, version, now);
+                self.step(watch, WatchStep::Shown(version), now);
             }
             Seen::InitDone(watch) => self.end_list(watch, false, now),
             Seen::Progress(watch, version) => {
-                self.has_shown(watch, version, now);
-                self.views.read_later(watch, now.monotonic);
+                self.step(watch, WatchStep::Shown(version), now);
+                self.step(watch, WatchStep::Bookmark, now);
             }
             Seen::NotInstalled(watch) if self.may_lack(watch) => self.end_list(watch, true, now),
             Seen::NotInstalled(_) => {}
@@ -278,21 +278,6 @@ impl Cache {
             let (node, _) = self.stores.nodes.put(state);
             entry.patch(node, is_relabelled, &self.rules.set);
         }
-    }
-
-    /// Takes in the version that a consistent read for a watch returned which was asked for at this time.
-    pub fn read_version(
-        &mut self,
-        watch: Watch,
-        asked: Instant,
-        version: &Result<Version, RequestError>,
-        now: Now,
-    ) {
-        if let Some(as_of) = self.views.read(watch, asked, version, now.monotonic) {
-            self.current(watch, as_of, now);
-            self.update_named(watch);
-        }
-        self.conclude();
     }
 
     /// Suspends or resumes all rules, whatever their specs say.
@@ -474,7 +459,8 @@ impl Cache {
     /// Ends a list: objects that it has not shown are gone; all of them if the cluster has no such resource.
     fn end_list(&mut self, watch: Watch, is_absent: bool, now: Now) {
         let before = self.views.phase(watch);
-        let (asked, listed) = self.views.end_list(watch, is_absent, now.monotonic);
+        let listed = self.views.list(watch).map(std::mem::take);
+        let listed = listed.unwrap_or_default();
         for key in self.stores.known(watch) {
             if !listed.contains(&key) {
                 self.remove(watch, &key);
@@ -483,7 +469,8 @@ impl Cache {
         if before == Some(Phase::Unlisted) {
             self.stores.complete(watch);
         }
-        self.current(watch, asked, now);
+        let size = (!is_absent).then_some(listed.len());
+        self.step(watch, WatchStep::Listed(size), now);
         let is_karpenters = matches!(watch, Watch::NodeClaims | Watch::NodePools);
         if self.components.unseen.remove(&watch)
             || is_karpenters && self.views.phase(watch) != before
@@ -493,23 +480,18 @@ impl Cache {
         }
     }
 
-    fn has_shown(&mut self, watch: Watch, version: Version, now: Now) {
-        if let Some(as_of) = self.views.shown(watch, version) {
-            self.current(watch, as_of, now);
-        }
-    }
-
-    /// Notes that a watch is current as of this time, and restarts what cannot be told after a gap.
-    fn current(&mut self, watch: Watch, as_of: Instant, now: Now) {
-        let blind = self.views.current(watch, as_of, now.monotonic);
-        if self.views.is_stale(watch, now.monotonic) {
+    /// Takes in what happens to a watch, and restarts what cannot be told after a gap.
+    pub(super) fn step(&mut self, watch: Watch, step: WatchStep, now: Now) {
+        let Some(blind) = self.views.step(watch, step, now.monotonic) else {
             return;
-        }
+        };
         if watch == Watch::Nodes {
             self.freshness.clock_was_set = false;
         }
         self.turn.resume();
-        let Some(blind) = blind else { return };
+        if blind.is_zero() {
+            return;
+        }
         debug!(watch = %watch.name(), ?blind, "what was seen is certain again");
         self.freshness.postpone_repair(now.monotonic + blind);
         self.turn.changes.outage_ended |= blind > MAX_AGE;
@@ -584,7 +566,7 @@ impl Cache {
     }
 
     fn set_csi_node(&mut self, name: &Arc<str>, csi_node: Option<Kept<CsiNode>>) {
-        let is_first_sight = !self.views.has_listed(Watch::CsiNodes);
+        let is_first_sight = self.views.phase(Watch::CsiNodes) != Some(Phase::Listed);
         let entry = self.nodes.entry(name);
         if entry.set_csi_node(csi_node, is_first_sight) {
             self.turn.mark(name);

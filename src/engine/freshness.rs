@@ -4,6 +4,20 @@
 //! Neither a bookmark nor a regular end of a watch proves that by itself: an API server that lags behind its etcd sends bookmarks
 //! at its old version. While a watch is not current, nothing harmful is done for what depends on it. A watch that falls behind
 //! is started again, which lists: a list is a consistent read.
+//!
+//! | state | step | then | effect |
+//! |---|---|---|---|
+//! | any | `List` | `Listing` | |
+//! | any | `Listed` | `Watching`: `Idle`, no read ahead | current as of when the list was asked for |
+//! | any | `Restart`, or `Require` after a list of at most a page | `Restarted`; `Listing` stays until the new list | it is started again |
+//! | `Watching` | `Require` after a longer list | `Due` now, no read ahead | |
+//! | `Watching` | `Bookmark` | `Due` in 10 s, or now if it is stale or the last read was long ago; after the answer if `Asked` | |
+//! | `Watching` | `Read` | `Asked` | a consistent read |
+//! | `Asked` | `Answer`: a version below what was shown before | | all are started again: the cluster was restored |
+//! | `Asked` | `Answer`: any other version | `Idle`, this read ahead | |
+//! | `Asked` | `Answer`: no such resource | `Idle` | |
+//! | `Asked` | `Answer`: an error | `Due` in 2 s | |
+//! | `Watching` | `Shown` or `Answer`, and the read ahead is reached | no read ahead | current as of when that read was asked for |
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -35,7 +49,7 @@ const RESTARTS: Pauses = Pauses::between(Duration::from_secs(20), Duration::from
 /// How far each watch has come.
 #[derive(Debug, Default)]
 pub(crate) struct WatchStates {
-    all: BTreeMap<Watch, WatchState>,
+    all: BTreeMap<Watch, View>,
     /// The time as of which all of them must be current at least.
     required: Option<Instant>,
     orders: Vec<Effect>,
@@ -52,35 +66,75 @@ pub(crate) enum Phase {
     Listed,
 }
 
+/// What happens to a watch.
+#[derive(Debug)]
+pub(crate) enum WatchStep {
+    Restart,
+    /// It must be current as of now.
+    Require,
+    /// A list begins, in place of any in progress. It was asked for at this time.
+    List(Instant),
+    /// The list is complete, with so many objects; `None` if the cluster has no such resource.
+    Listed(Option<usize>),
+    /// It has shown everything up to this version.
+    Shown(Version),
+    /// It has begun, or shows a bookmark: the next read is to be in time for the next bookmark.
+    Bookmark,
+    Read,
+    /// What the consistent read returned that was asked for at this time.
+    Answer(Instant, Result<Version, RequestError>),
+}
+
 #[derive(Debug, Default)]
-struct WatchState {
+enum WatchState {
+    /// Its first list is to come.
+    #[default]
+    Begun,
+    /// It was started again at this time. What it showed before may still come, then a list.
+    Restarted(Instant),
+    /// When the list was asked for, and what it has shown.
+    Listing(Instant, Set<ObjectKey>),
+    Watching(Proof),
+}
+
+/// How a watch that shows what changes proves to be current.
+#[derive(Debug)]
+struct Proof {
+    /// When the list was complete.
+    since: Instant,
+    /// Everything up to this version has been shown.
+    shown: Version,
+    /// When the list, or the last consistent read, was asked for.
+    asked: Instant,
+    read: Read,
+    /// The consistent read that the watch has not reached yet: when it was asked for, and its version.
+    ahead: Option<(Instant, Version)>,
+}
+
+/// The next consistent read.
+#[derive(Debug, Clone, Copy)]
+enum Read {
+    /// It waits for a bookmark.
+    Idle,
+    Due(Instant),
+    /// It is under way: what had been shown when it was asked for, and when the one after it is due.
+    Asked(Version, Option<Instant>),
+}
+
+#[derive(Debug, Default)]
+struct View {
     scope: Filter,
-    /// Whether the cluster has no such resource, as far as is known.
-    is_absent: bool,
     /// Everything has been shown that had happened by this time; `None` until the first list is complete.
     as_of: Option<Instant>,
     /// When the last event came while the view was current; `None` for what a rule names, before its first list.
     seen: Option<Instant>,
-    /// Everything up to this version has been shown.
-    shown: Version,
-    /// The list in progress: when it was asked for, and what it has shown.
-    list: Option<(Instant, Set<ObjectKey>)>,
-    /// When the last list was complete.
-    listed: Option<Instant>,
-    /// How many objects it had.
-    size: usize,
-    /// When a consistent read, or a list, was asked for last.
-    asked: Option<Instant>,
-    /// When a consistent read is due.
-    read_at: Option<Instant>,
-    /// The consistent read that is under way: when it was asked for, and what had been shown by then.
-    reading: Option<(Instant, Version)>,
-    /// The consistent read that the watch has not reached yet: when it was asked for, and its version.
-    ahead: Option<(Instant, Version)>,
+    /// How many objects the last list had; `None` if the cluster had no such resource.
+    size: Option<usize>,
     restarts: Backoff,
+    state: WatchState,
 }
 
-impl WatchState {
+impl View {
     fn is_stale(&self, required: Option<Instant>, now: Instant) -> bool {
         self.as_of.is_none_or(|as_of| {
             now.saturating_duration_since(as_of) > MAX_AGE
@@ -88,32 +142,27 @@ impl WatchState {
         })
     }
 
+    fn read_at(&self) -> Option<Instant> {
+        use Read::Due;
+        match self.state {
+            WatchState::Watching(Proof { read: Due(at), .. }) => Some(at),
+            _ => None,
+        }
+    }
+
     /// When the watch is to be started again unless it becomes current before. A list in progress is retried by the watch itself.
     fn restart_at(&self, required: Option<Instant>) -> Option<Instant> {
-        let as_of = self.as_of.filter(|_| self.list.is_none())?;
+        let as_of = self.as_of?;
+        let since = match &self.state {
+            WatchState::Begun | WatchState::Listing(..) => return None,
+            WatchState::Restarted(since) => *since,
+            WatchState::Watching(proof) => proof.since,
+        };
         let due = match required {
-            Some(required) if as_of < required => required.max(self.listed?) + PATIENCE,
-            _ => as_of.max(self.listed?) + MAX_AGE,
+            Some(required) if as_of < required => required.max(since) + PATIENCE,
+            _ => as_of.max(since) + MAX_AGE,
         };
         Some(self.restarts.due().map_or(due, |at| at.max(due)))
-    }
-
-    /// Has the watch started again, which lists. What was asked for before proves nothing then.
-    fn restart(&mut self, watch: Watch, now: Instant) -> Effect {
-        self.reading = None;
-        self.ahead = None;
-        self.read_at = None;
-        // Its list has not begun, but nothing else comes before that.
-        self.listed = Some(now);
-        Effect::Watch(watch, self.scope.clone())
-    }
-
-    /// The time as of which the watch has become current, if it has just reached a consistent read.
-    fn reached(&mut self) -> Option<Instant> {
-        self.listed.filter(|_| self.list.is_none())?;
-        let (asked, _) = self.ahead.take_if(|(_, version)| *version <= self.shown)?;
-        self.restarts = Backoff::default();
-        Some(asked)
     }
 }
 
@@ -121,10 +170,10 @@ impl WatchStates {
     /// Has a watch started that has shown nothing yet; `since` is from when on that matters.
     pub(crate) fn begin(&mut self, watch: Watch, scope: Filter, since: Option<Instant>) {
         self.orders.push(Effect::Watch(watch, scope.clone()));
-        let view = WatchState {
+        let view = View {
             scope,
             seen: since,
-            ..WatchState::default()
+            ..View::default()
         };
         self.all.insert(watch, view);
     }
@@ -139,28 +188,16 @@ impl WatchStates {
         std::mem::take(&mut self.orders)
     }
 
-    pub(crate) fn has(&self, watch: Watch) -> bool {
-        self.all.contains_key(&watch)
-    }
-
     pub(crate) fn of_kind(&self, kind: Watch) -> impl Iterator<Item = Watch> {
         let all = self.all.keys().copied();
         all.filter(move |watch| watch.kind() == kind.kind())
     }
 
-    pub(crate) fn has_listed(&self, watch: Watch) -> bool {
-        let view = self.all.get(&watch);
-        view.is_some_and(|view| view.as_of.is_some())
-    }
-
     /// What is known of the objects of this watch; `None` if it was not begun.
     pub(crate) fn phase(&self, watch: Watch) -> Option<Phase> {
         let view = self.all.get(&watch)?;
-        Some(match view.as_of {
-            None => Phase::Unlisted,
-            Some(_) if view.is_absent => Phase::Absent,
-            Some(_) => Phase::Listed,
-        })
+        let listed = view.size.map_or(Phase::Absent, |_| Phase::Listed);
+        Some(view.as_of.map_or(Phase::Unlisted, |_| listed))
     }
 
     pub(crate) fn scope(&self, watch: Watch) -> Option<&Filter> {
@@ -191,132 +228,108 @@ impl WatchStates {
         }
     }
 
-    /// Begins a list, in place of any in progress.
-    pub(crate) fn begin_list(&mut self, watch: Watch, asked: Instant) {
-        if let Some(view) = self.all.get_mut(&watch) {
-            view.asked = Some(asked);
-            view.list = Some((asked, Set::default()));
-        }
-    }
-
-    /// Notes an object; returns whether a list is in progress.
-    pub(crate) fn lists(&mut self, watch: Watch, key: &ObjectKey) -> bool {
-        let list = self.all.get_mut(&watch).and_then(|view| view.list.as_mut());
-        list.map(|(_, shown)| shown.insert(key.clone())).is_some()
-    }
-
-    /// Ends a list; returns when it was asked for, and the objects that it has shown. Its version may be lower than what was
-    /// shown before: the cluster may have been restored from a backup.
-    pub(crate) fn end_list(
-        &mut self,
-        watch: Watch,
-        is_absent: bool,
-        now: Instant,
-    ) -> (Instant, Set<ObjectKey>) {
-        let view = self.all.get_mut(&watch);
-        let list = view.and_then(|view| {
-            view.is_absent = is_absent;
-            view.listed = Some(now);
-            view.shown = 0;
-            view.ahead = None;
-            view.reading = None;
-            view.read_at = None;
-            view.size = view.list.as_ref().map_or(0, |(_, shown)| shown.len());
-            view.list.take()
-        });
-        list.unwrap_or((now, Set::default()))
-    }
-
-    /// Notes that the watch has shown everything up to this version. Returns the time as of which that makes it current, if it
-    /// does.
-    pub(crate) fn shown(&mut self, watch: Watch, version: Version) -> Option<Instant> {
+    /// Takes a step of the table above; any other changes nothing. If that proves the watch current, returns for how long it was not:
+    /// zero if it was. A watch of what a rule names hides nothing before it has listed for the first time.
+    pub(crate) fn step(&mut self, watch: Watch, step: WatchStep, now: Instant) -> Option<Duration> {
+        use WatchState::{Listing, Restarted, Watching};
         let view = self.all.get_mut(&watch)?;
-        view.shown = view.shown.max(version);
-        view.reached()
+        let was_stale = view.is_stale(self.required, now);
+        let mut as_of = None;
+        match (&mut view.state, step) {
+            (state, WatchStep::List(asked)) => *state = Listing(asked, Set::default()),
+            (state, WatchStep::Listed(size)) => {
+                let asked = match state {
+                    Listing(asked, _) => *asked,
+                    _ => now,
+                };
+                (as_of, view.size) = (Some(asked), size);
+                *state = Watching(Proof {
+                    since: now,
+                    // It may be lower than before: the cluster may have been restored from a backup.
+                    shown: 0,
+                    asked,
+                    read: Read::Idle,
+                    ahead: None,
+                });
+            }
+            (state, WatchStep::Require) if view.as_of.is_none() || view.size > Some(PAGE) => {
+                // What was asked for before proves nothing.
+                if let Watching(proof) = state {
+                    (proof.read, proof.ahead) = (Read::Due(now), None);
+                }
+            }
+            (state, WatchStep::Restart | WatchStep::Require) => {
+                if !matches!(state, Listing(..)) {
+                    *state = Restarted(now);
+                }
+                self.orders.push(Effect::Watch(watch, view.scope.clone()));
+            }
+            (Watching(proof), WatchStep::Shown(version)) => proof.shown = version.max(proof.shown),
+            (Watching(proof), WatchStep::Bookmark) => {
+                let is_recent = now.saturating_duration_since(proof.asked) < READ_AFTER;
+                let waits = is_recent && !was_stale;
+                let due = if waits { now + READ_AFTER } else { now };
+                proof.read = match proof.read {
+                    Read::Asked(shown, _) => Read::Asked(shown, Some(due)),
+                    Read::Idle | Read::Due(_) => Read::Due(due),
+                };
+            }
+            (Watching(proof), WatchStep::Read) => {
+                (proof.asked, proof.read) = (now, Read::Asked(proof.shown, None));
+            }
+            (Watching(proof), WatchStep::Answer(asked, answer)) if proof.asked == asked => {
+                let Read::Asked(shown, next) = proof.read else {
+                    return None;
+                };
+                proof.read = next.map_or(Read::Idle, Read::Due);
+                match answer {
+                    Ok(version) if version < shown => {
+                        self.restored(now);
+                        return None;
+                    }
+                    Ok(version) => proof.ahead = Some((asked, version)),
+                    // The watch finds out when the resource is there.
+                    Err(RequestError::Gone) => {}
+                    Err(_) => proof.read = Read::Due(now + READ_AGAIN),
+                }
+            }
+            _ => {}
+        }
+        if let Watching(Proof { shown, ahead, .. }) = &mut view.state
+            && let Some((asked, _)) = ahead.take_if(|(_, version)| *version <= *shown)
+        {
+            view.restarts = Backoff::default();
+            as_of = Some(asked);
+        }
+        view.as_of = view.as_of.max(Some(as_of?));
+        if view.is_stale(self.required, now) {
+            return None;
+        }
+        let seen = view.seen.replace(now).filter(|_| was_stale);
+        Some(seen.map_or(Duration::ZERO, |seen| now.saturating_duration_since(seen)))
     }
 
-    /// Has a consistent read made in time for the next bookmark, because a watch has begun or a bookmark has come; at once if
-    /// the last one was long ago, or the watch is behind.
-    pub(crate) fn read_later(&mut self, watch: Watch, now: Instant) {
-        if let Some(view) = self.all.get_mut(&watch) {
-            let is_recent = |asked| now.saturating_duration_since(asked) < READ_AFTER;
-            let waits = view.asked.is_some_and(is_recent) && !view.is_stale(self.required, now);
-            view.read_at = Some(if waits { now + READ_AFTER } else { now });
+    /// The objects that the list in progress has shown.
+    pub(crate) fn list(&mut self, watch: Watch) -> Option<&mut Set<ObjectKey>> {
+        match &mut self.all.get_mut(&watch)?.state {
+            WatchState::Listing(_, shown) => Some(shown),
+            _ => None,
         }
     }
 
     /// Takes the next watch for which a consistent read is due.
     pub(crate) fn next_read(&mut self, now: Instant) -> Option<(Watch, Filter)> {
-        let is_due =
-            |view: &WatchState| view.reading.is_none() && view.read_at.is_some_and(|at| at <= now);
-        let (watch, view) = self.all.iter_mut().find(|(_, view)| is_due(view))?;
-        view.read_at = None;
-        view.asked = Some(now);
-        view.reading = Some((now, view.shown));
-        Some((*watch, view.scope.clone()))
-    }
-
-    /// Takes in what a consistent read, asked for at this time, returned. Returns the time as of which that makes the watch
-    /// current, if it does.
-    pub(crate) fn read(
-        &mut self,
-        watch: Watch,
-        asked: Instant,
-        version: &Result<Version, RequestError>,
-        now: Instant,
-    ) -> Option<Instant> {
-        let view = self.all.get_mut(&watch)?;
-        let (_, shown) = view.reading.take_if(|(at, _)| *at == asked)?;
-        let version = match version {
-            Ok(version) => *version,
-            // The watch finds out when the resource is there.
-            Err(RequestError::Gone) => return None,
-            Err(_) => {
-                view.read_at = Some(now + READ_AGAIN);
-                return None;
-            }
-        };
-        if version < shown {
-            self.restored(now);
-            return None;
-        }
-        view.ahead = Some((asked, version));
-        view.reached()
-    }
-
-    /// Notes that a watch is current as of this time. If it was stale and no longer is, returns for how long. A watch of what a
-    /// rule names hides nothing before it has listed for the first time.
-    pub(crate) fn current(
-        &mut self,
-        watch: Watch,
-        as_of: Instant,
-        now: Instant,
-    ) -> Option<Duration> {
-        let required = self.required;
-        let view = self.all.get_mut(&watch)?;
-        let was_stale = view.is_stale(required, now);
-        view.as_of = view.as_of.max(Some(as_of));
-        if view.is_stale(required, now) {
-            return None;
-        }
-        let seen = view.seen.replace(now).filter(|_| was_stale)?;
-        Some(now.saturating_duration_since(seen))
+        let is_due = |view: &View| view.read_at().is_some_and(|at| at <= now);
+        let (watch, view) = self.all.iter().find(|(_, view)| is_due(view))?;
+        let (watch, scope) = (*watch, view.scope.clone());
+        self.step(watch, WatchStep::Read, now);
+        Some((watch, scope))
     }
 
     /// Requires all watches to be current as of this time: the process stood still, or starts to act on what it has seen. What is
     /// one page is listed at once: a quiet watch shows how far it is only near its end.
     pub(crate) fn require(&mut self, now: Instant) {
-        self.required = Some(now);
-        for (watch, view) in &mut self.all {
-            if view.as_of.is_some() && view.size <= PAGE {
-                self.orders.push(view.restart(*watch, now));
-                continue;
-            }
-            // What was asked for before proves nothing.
-            view.reading = None;
-            view.ahead = None;
-            view.read_at = view.as_of.map(|_| now);
-        }
+        self.each(|| WatchStep::Require, now);
     }
 
     /// Starts all watches again, and requires them to be current, because the cluster was restored from a backup.
@@ -324,34 +337,35 @@ impl WatchStates {
         warn!(
             "versions go backwards: the cluster was restored from a backup; everything is listed again"
         );
-        self.required = Some(now);
-        let all = self.all.iter_mut();
-        self.orders
-            .extend(all.map(|(watch, view)| view.restart(*watch, now)));
+        self.each(|| WatchStep::Restart, now);
+    }
+
+    fn each(&mut self, step: fn() -> WatchStep, required: Instant) {
+        self.required = Some(required);
+        for watch in self.all.keys().copied().collect::<Vec<_>>() {
+            self.step(watch, step(), required);
+        }
     }
 
     /// Starts the watches again that have fallen behind. Once may be chance, as under load.
     pub(crate) fn restart_stale(&mut self, now: Instant) {
-        for (watch, view) in &mut self.all {
-            if view.restart_at(self.required).is_some_and(|at| at <= now) {
-                let name = watch.name();
-                if view.restarts.due().is_none() {
-                    info!(watch = %name, "no proof has come in time that this watch is current, as may happen under load: it lists again");
-                } else {
-                    warn!(watch = %name, "this watch stays behind: it lists again, and what could do harm waits meanwhile");
-                }
-                view.restarts.failed(RESTARTS, now);
-                self.orders.push(view.restart(*watch, now));
+        let required = self.required;
+        let is_due = |view: &View| view.restart_at(required).is_some_and(|at| at <= now);
+        while let Some((watch, view)) = self.all.iter_mut().find(|(_, view)| is_due(view)) {
+            let (watch, name) = (*watch, watch.name());
+            if view.restarts.due().is_none() {
+                info!(watch = %name, "no proof has come in time that this watch is current, as may happen under load: it lists again");
+            } else {
+                warn!(watch = %name, "this watch stays behind: it lists again, and what could do harm waits meanwhile");
             }
+            view.restarts.failed(RESTARTS, now);
+            self.step(watch, WatchStep::Restart, now);
         }
     }
 
     /// When the next start of a watch or consistent read is due.
     pub(crate) fn next_due(&self, now: Instant) -> Option<Instant> {
-        let due = |view: &WatchState| {
-            let read_at = view.read_at.filter(|_| view.reading.is_none());
-            [read_at, view.restart_at(self.required)]
-        };
+        let due = |view: &View| [view.read_at(), view.restart_at(self.required)];
         let due = self.all.values().flat_map(due).flatten();
         let is_now = (!self.orders.is_empty()).then_some(now);
         is_now.or(due.filter(|at| now < *at).min())
@@ -359,9 +373,8 @@ impl WatchStates {
 
     /// Whether the view of this watch is stale.
     pub(crate) fn is_stale(&self, watch: Watch, now: Instant) -> bool {
-        self.all
-            .get(&watch)
-            .is_some_and(|view| view.is_stale(self.required, now))
+        let view = self.all.get(&watch);
+        view.is_some_and(|view| view.is_stale(self.required, now))
     }
 
     /// The watches whose view is stale. One of what a rule names that has not listed yet is another matter: that rule does
@@ -380,9 +393,11 @@ impl WatchStates {
         view.as_of.filter(|_| !view.is_stale(self.required, now))
     }
 
-    /// How long ago the last event of this watch came while its view was current.
+    /// How long ago the last event of this watch came while its view was current; zero while it is.
     pub(crate) fn age(&self, watch: Watch, now: Instant) -> Duration {
-        let seen = self.all.get(&watch).and_then(|view| view.seen);
+        let view = self.all.get(&watch);
+        let stale = view.filter(|view| view.is_stale(self.required, now));
+        let seen = stale.and_then(|view| view.seen);
         seen.map_or(Duration::ZERO, |seen| now.saturating_duration_since(seen))
     }
 }
@@ -404,23 +419,22 @@ mod tests {
         let mut views = WatchStates::default();
         views.begin(NODES, Filter::default(), Some(at));
         views.take_orders();
-        views.begin_list(NODES, at);
-        assert!(!views.has_listed(NODES));
-        let (asked, _) = views.end_list(NODES, false, at);
-        views.current(NODES, asked, at);
+        assert_eq!(views.phase(NODES), Some(Phase::Unlisted));
+        lists(&mut views, 1, at, at);
         progress(&mut views, 5, at);
         views
+    }
+
+    /// A list of so many nodes, asked for at this time, is complete now.
+    fn lists(views: &mut WatchStates, size: usize, asked: Instant, now: Instant) {
+        views.step(NODES, WatchStep::List(asked), asked);
+        views.step(NODES, WatchStep::Listed(Some(size)), now);
     }
 
     /// The same, with more nodes than a page has.
     fn listed_in_pages(at: Instant) -> WatchStates {
         let mut views = listed(at);
-        views.begin_list(NODES, at);
-        for number in 0..=PAGE {
-            views.lists(NODES, &ObjectKey::unscoped(number.to_string().into()));
-        }
-        let (asked, _) = views.end_list(NODES, false, at);
-        views.current(NODES, asked, at);
+        lists(&mut views, PAGE + 1, at, at);
         progress(&mut views, 5, at);
         views
     }
@@ -445,10 +459,8 @@ mod tests {
     }
 
     fn progress(views: &mut WatchStates, version: Version, now: Instant) {
-        if let Some(as_of) = views.shown(NODES, version) {
-            views.current(NODES, as_of, now);
-        }
-        views.read_later(NODES, now);
+        views.step(NODES, WatchStep::Shown(version), now);
+        views.step(NODES, WatchStep::Bookmark, now);
     }
 
     /// How many watches are started again.
@@ -462,9 +474,7 @@ mod tests {
         let due = views.next_read(now).map(|(watch, _)| watch);
         assert_eq!(due, Some(NODES));
         assert!(views.next_read(now).is_none(), "one at a time");
-        if let Some(as_of) = views.read(NODES, now, &Ok(version), now) {
-            views.current(NODES, as_of, now);
-        }
+        views.step(NODES, WatchStep::Answer(now, Ok(version)), now);
     }
 
     #[test]
@@ -473,10 +483,9 @@ mod tests {
         let mut views = WatchStates::default();
         // As for what a rule names.
         views.begin(NODES, Filter::default(), None);
-        views.begin_list(NODES, at(0));
+        views.step(NODES, WatchStep::List(at(0)), at(0));
         assert_eq!(views.stale(at(40)).count(), 0, "it is to be seen");
-        let (asked, _) = views.end_list(NODES, false, at(40));
-        views.current(NODES, asked, at(40));
+        views.step(NODES, WatchStep::Listed(Some(1)), at(40));
         assert_eq!(views.stale(at(40)).collect::<Vec<_>>(), [NODES]);
     }
 
@@ -492,7 +501,7 @@ mod tests {
         ] {
             let mut views = listed(at(0));
             assert!(views.next_read(at(9)).is_none(), "not yet");
-            views.shown(NODES, shown);
+            views.step(NODES, WatchStep::Shown(shown), at(9));
             reads(&mut views, read, at(10));
             if then > 0 {
                 progress(&mut views, then, at(12));
@@ -509,7 +518,8 @@ mod tests {
         let mut views = listed(at(0));
         assert!(views.next_read(at(10)).is_some());
         let failed = Err(RequestError::Failed("no".into()));
-        assert_eq!(views.read(NODES, at(10), &failed, at(10)), None);
+        let failed = WatchStep::Answer(at(10), failed);
+        assert_eq!(views.step(NODES, failed, at(10)), None);
         assert!(views.next_read(at(11)).is_none());
         reads(&mut views, 5, at(12));
         assert_eq!(views.as_of(NODES, at(12)), Some(at(12)));
@@ -521,9 +531,7 @@ mod tests {
         let mut views = listed(at(0));
         let lists_again = |views: &mut WatchStates, second| {
             let log = logged(|| assert_eq!(restarts(views, at(second)), 1));
-            views.begin_list(NODES, at(second));
-            let (asked, _) = views.end_list(NODES, false, at(second));
-            views.current(NODES, asked, at(second));
+            lists(views, 1, at(second), at(second));
             log
         };
         let log = lists_again(&mut views, 20);
@@ -546,7 +554,7 @@ mod tests {
         views.require(at(5));
         assert_eq!(restarts(&mut views, at(7)), 0);
         assert_eq!(restarts(&mut views, at(8)), 1);
-        views.begin_list(NODES, at(8));
+        views.step(NODES, WatchStep::List(at(8)), at(8));
         assert_eq!(restarts(&mut views, at(60)), 0);
     }
 
@@ -554,14 +562,12 @@ mod tests {
     fn a_version_that_goes_backwards_is_a_cluster_that_was_restored() {
         let at = seconds(Instant::now());
         let mut views = listed(at(0));
-        views.shown(NODES, 9);
+        views.step(NODES, WatchStep::Shown(9), at(9));
         reads(&mut views, 8, at(10));
         assert!(matches!(views.take_orders()[..], [Effect::Watch(NODES, _)]));
         assert!(views.is_stale(NODES, at(10)));
         assert!(views.next_read(at(10)).is_none(), "a list tells as much");
-        views.begin_list(NODES, at(11));
-        let (asked, _) = views.end_list(NODES, false, at(11));
-        views.current(NODES, asked, at(11));
+        lists(&mut views, 1, at(11), at(11));
         progress(&mut views, 4, at(11));
         assert!(!views.is_stale(NODES, at(11)));
         reads(&mut views, 6, at(22));

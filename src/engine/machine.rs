@@ -13,6 +13,7 @@ use super::cache::{Cache, Readers};
 use super::clock::Clock;
 use super::count::{Count, RuleCount};
 use super::error::RequestError;
+use super::freshness::WatchStep;
 use super::io::{Answer, Effect, Input, Now, Object, Request, RequestId};
 use super::node_writes::WriteEnd;
 use super::nodes::Nodes;
@@ -425,9 +426,8 @@ impl Engine {
                 }
             }
             Job::Version(watch, asked) => {
-                let version = answer.and_then(Answer::version);
-                let now = self.out.now;
-                self.cache.read_version(watch, asked, &version, now);
+                let step = WatchStep::Answer(asked, answer.and_then(Answer::version));
+                self.cache.step(watch, step, self.out.now);
             }
             Job::Event => {
                 if let Err(error) = answer {

@@ -82,12 +82,12 @@ impl Components {
         let csi_nodes = (Watch::CsiNodes, Filter::default());
         for (watch, scope) in of_classes.chain([csi_nodes]).collect::<Vec<_>>() {
             let is_read = watch == Watch::CsiNodes && self.with_csi_nodes;
-            match (is_read || rules.depends_on(watch), views.has(watch)) {
-                (true, false) => {
+            match (is_read || rules.depends_on(watch), views.phase(watch)) {
+                (true, None) => {
                     views.begin(watch, scope, None);
                     self.unseen.insert(watch);
                 }
-                (false, true) => self.end(watch, views),
+                (false, Some(_)) => self.end(watch, views),
                 _ => {}
             }
         }

@@ -1,14 +1,14 @@
 //! Freshness of the cache as of the last evaluation, which every decision goes by.
 
 use std::collections::BTreeSet;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use jiff::Timestamp;
 
-use crate::freshness::WatchStates;
-use crate::io::Now;
-use nodegate_core::condition::Watch;
-use nodegate_core::repair::Census;
+use crate::condition::Watch;
+use crate::engine::freshness::{Phase, WatchStates};
+use crate::engine::io::Now;
+use crate::repair::Census;
 
 /// Freshness of the cache at the last [`Self::assess`].
 #[derive(Debug, Default)]
@@ -57,13 +57,9 @@ impl Freshness {
     /// The earliest time at which a node that is seen for the first time can have joined: when the nodes were last current.
     /// `None` if it may always have been there.
     pub(super) fn earliest_join(&self, views: &WatchStates, now: Now) -> Option<Timestamp> {
-        let unseen = if views.is_stale(Watch::Nodes, now.monotonic) {
-            views.age(Watch::Nodes, now.monotonic)
-        } else {
-            Duration::ZERO
-        };
+        let unseen = views.age(Watch::Nodes, now.monotonic);
         let joined = now.wall.checked_sub(unseen).unwrap_or(Timestamp::MIN);
-        let is_known = !self.clock_was_set && views.has_listed(Watch::Nodes);
+        let is_known = !self.clock_was_set && views.phase(Watch::Nodes) == Some(Phase::Listed);
         is_known.then_some(joined)
     }
 }

@@ -51,7 +51,7 @@ pub(crate) const PROTECTIONS: &[Protection] = &[
             "false"),
     ]),
     without("any version proves that a view is current", GATING, "heartbeat", &[
-        ("src/engine/freshness.rs", "*version <= self.shown", "true"),
+        ("src/engine/freshness.rs", "*version <= *shown", "true"),
     ]),
     without("DaemonSets that are not listed yet count as absent", GATING, "named", &[
         ("src/core/plan/state.rs", "self.named(it).is_some_and(|named| !named.is_seen)", "false"),

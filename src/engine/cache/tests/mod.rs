@@ -49,6 +49,14 @@ fn init(watch: Watch, asked: u64) -> Seen {
     Seen::Init(watch, now(asked).monotonic)
 }
 
+/// A consistent read proves that the nodes are current as of this time.
+fn confirm(cache: &mut Cache, now: Now) {
+    let answer = WatchStep::Answer(now.monotonic, Ok(99));
+    for step in [WatchStep::Read, WatchStep::Shown(99), answer] {
+        cache.step(Watch::Nodes, step, now);
+    }
+}
+
 /// The answer to a request shows a node, at `at(60)`.
 fn answer(cache: &mut Cache, node: Watched<Node>) {
     cache.apply_answer(Object::Node(node), now(60));
@@ -133,7 +141,7 @@ fn a_node_that_joined_long_before_a_gap_ended_is_not_known_to_be_joining() {
                 let changed = node("new").version(9).condition("Net", "False");
                 cache.apply(Seen::Apply(Object::Node(changed.object())), now(gap_ends));
             } else {
-                cache.current(Watch::Nodes, now(gap_ends).monotonic, now(gap_ends));
+                confirm(&mut cache, now(gap_ends));
             }
             assert_eq!(joined(&cache, "new"), expected, "{gap_ends} {is_shown}");
         }
@@ -147,7 +155,7 @@ fn after_the_clock_was_set_join_times_are_unknown_until_all_nodes_are_current() 
     cache.measure_anew(at(60), jiff::SignedDuration::from_secs(50));
     cache.apply(Seen::Apply(Object::Node(node("late").object())), now(11));
     assert_eq!(joined(&cache, "late"), None);
-    cache.current(Watch::Nodes, now(12).monotonic, now(12));
+    confirm(&mut cache, now(12));
     cache.apply(Seen::Apply(Object::Node(node("new").object())), now(13));
     assert_eq!(joined(&cache, "new"), Some(at(13)));
 }
