@@ -513,6 +513,24 @@ mod tests {
     }
 
     #[test]
+    fn what_was_asked_for_before_a_list_proves_nothing() {
+        let at = seconds(Instant::now());
+        for step in [WatchStep::Restart, WatchStep::List(at(11))] {
+            let mut views = listed(at(0));
+            assert!(views.next_read(at(10)).is_some());
+            views.step(NODES, step, at(11));
+            // The rest of what the watch before has shown.
+            progress(&mut views, 9, at(11));
+            for version in [3, 9] {
+                let answer = WatchStep::Answer(at(10), Ok(version));
+                assert_eq!(views.step(NODES, answer, at(12)), None);
+            }
+            assert_eq!(views.as_of(NODES, at(12)), Some(at(0)));
+            assert!(views.next_read(at(12)).is_none(), "a list tells as much");
+        }
+    }
+
+    #[test]
     fn a_read_that_fails_is_made_again_after_a_pause() {
         let at = seconds(Instant::now());
         let mut views = listed(at(0));
