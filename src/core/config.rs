@@ -9,7 +9,7 @@ use std::path::Path;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use serde::{Deserialize, Serialize};
 
-use crate::condition::{CriticalComponentClass, Namespaces, RESERVED_PREFIXES};
+use crate::condition::{CriticalComponentClass, Namespaces, is_reserved};
 use crate::selector::{Selector, is_label_key, is_namespace};
 
 /// The content of the configuration file.
@@ -184,7 +184,7 @@ impl ClassConfig {
             "selector: must not be empty, since it would make every pod critical"
         } else if !prefix.ends_with('/') || !is_label_key(&format!("{prefix}X")) {
             "conditionPrefix: must be a DNS name followed by a slash, such as example.com/"
-        } else if RESERVED_PREFIXES.contains(&prefix.as_str()) {
+        } else if is_reserved(prefix) {
             "conditionPrefix: is reserved for conditions that belong to no class"
         } else if earlier.iter().any(|it| it.condition_prefix == *prefix) {
             "conditionPrefix: another class has this prefix already"

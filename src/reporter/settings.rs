@@ -8,13 +8,13 @@ use std::time::Duration;
 
 use super::endpoint::Endpoint;
 use super::state::Policy;
-use nodegate_cluster::process::LogArgs;
-use nodegate_core::api;
-use nodegate_core::condition::RESERVED_PREFIXES;
-use nodegate_core::object::KUBELETS_CONDITIONS;
-use nodegate_core::selector::{is_dns_subdomain, is_label_key};
-use nodegate_core::text::documentation;
-use nodegate_serve::address::{BindAddress, parse_address};
+use crate::api;
+use crate::condition::is_reserved;
+use crate::object::KUBELETS_CONDITIONS;
+use crate::process::LogArgs;
+use crate::selector::{is_dns_subdomain, is_label_key};
+use crate::serve::address::{BindAddress, parse_address};
+use crate::text::documentation;
 
 const EXIT_CODES: &str = "Exit codes:
    0  told to stop (SIGTERM, SIGINT), or REPORT_ONCE is set and the condition is True
@@ -208,7 +208,7 @@ fn condition_type(text: &str) -> Result<String, String> {
         )
     } else if KUBELETS_CONDITIONS.contains(&text) || PROBLEMS.contains(&text) {
         format!("is {text:?}, which belongs to the kubelet or the network; {remedy}")
-    } else if RESERVED_PREFIXES.iter().any(|it| text.starts_with(*it)) {
+    } else if is_reserved(text) {
         format!("is {text:?}, which the Nodegate controller makes itself; {remedy}")
     } else {
         return Ok(text.to_owned());

@@ -348,6 +348,10 @@ const FOREIGN: &str = r#"{"name": "cilium", "enforcementMode": "bootstrap-only",
     "taint": {"key": "node.cilium.io/agent-not-ready", "effect": "NoExecute"},
     "nodeSelector": {"matchLabels": {"kubernetes.io/os": "linux"}}}"#;
 
+/// The prefixes of the conditions that Nodegate publishes.
+const PREFIXES: &str = "['node.gardener.cloud/', 'daemonset.nodegate.dev/', 'daemonsets.nodegate.dev/', 'check.nodegate.dev/', \
+    'csidriver.nodegate.dev/', 'resource.nodegate.dev/', 'resourceslice.nodegate.dev/', 'nodegate.dev/NotReadyInTime']";
+
 #[tokio::test]
 async fn rules_may_be_a_list_and_the_policy_allows_what_values_ask_for() -> Result<()> {
     let class = r#"config={"criticalComponentClasses": [{"name": "gpu", "selector": {"matchLabels": {"a": "b"}},
@@ -368,7 +372,7 @@ async fn rules_may_be_a_list_and_the_policy_allows_what_values_ask_for() -> Resu
     let variables = policy["spec"]["variables"].to_string();
     for expected in [
         "['node.gardener.cloud/critical-components-not-ready', 'node.cilium.io/agent-not-ready']",
-        "'resourceslice.nodegate.dev/', 'nodegate.dev/NotReadyInTime', 'gpu.example.com/']",
+        &PREFIXES.replace(']', ", 'gpu.example.com/']"),
     ] {
         has_words(&variables, expected)?;
     }

@@ -105,6 +105,18 @@ async fn the_controller_does_its_work_under_the_policy() -> Result<()> {
     Ok(())
 }
 
+/// One of each prefix of the conditions that Nodegate publishes.
+const CONDITIONS: [&str; 8] = [
+    "node.gardener.cloud/CriticalComponentsReady",
+    "daemonset.nodegate.dev/kube-system.cilium",
+    "daemonsets.nodegate.dev/all",
+    "check.nodegate.dev/gpu-checks.nccl",
+    "csidriver.nodegate.dev/ebs.csi.aws.com",
+    "resource.nodegate.dev/nvidia.com/gpu",
+    "resourceslice.nodegate.dev/gpu.nvidia.com",
+    "nodegate.dev/NotReadyInTime",
+];
+
 #[tokio::test]
 async fn the_controllers_account_may_write_nothing_but_what_rules_are_about() -> Result<()> {
     let cluster = cluster().await?;
@@ -134,12 +146,7 @@ async fn the_controllers_account_may_write_nothing_but_what_rules_are_about() ->
         let refusal = patch_node(&nodegate, "guarded", &patch).await;
         is_refused(refusal, "Nodegate may not", words).with_context(|| patch.to_string())?;
     }
-    for own in [
-        "node.gardener.cloud/CriticalComponentsReady",
-        "daemonset.nodegate.dev/kube-system.cilium",
-        "csidriver.nodegate.dev/ebs.csi.aws.com",
-        "resource.nodegate.dev/nvidia.com/gpu",
-    ] {
+    for own in CONDITIONS {
         patch_status(&nodegate, "guarded", &condition(own, "False")).await?;
         patch_status(&nodegate, "guarded", &removal(own)).await?;
     }

@@ -28,11 +28,12 @@ pub(crate) use names::Names;
 pub use observations::Observations;
 #[cfg(test)]
 pub(crate) use observations::Reboot;
-pub use placement::{PassingTaints, Placement, can_share_a_node, placement, selects, tolerates};
-pub use pods::TooNew;
-pub use seen::{Object, Seen};
-pub use source::{
-    RESERVED_PREFIXES, Source, counts_something, is_ours, is_under_our_domain, names_nothing,
+pub(crate) use placement::{
+    PassingTaints, Placement, can_share_a_node, placement, selects, tolerates,
+};
+pub(crate) use pods::TooNew;
+pub(crate) use source::{
+    Source, counts_something, is_ours, is_reserved, is_under_our_domain, names_nothing,
 };
 pub(crate) use trust::Trust;
 pub use watch::{WATCH_LENGTH, Watch};

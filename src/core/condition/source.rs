@@ -1,5 +1,7 @@
 //! Sources of condition types.
 
+use std::sync::Arc;
+
 use super::detail;
 use super::groups::{Component, ComponentGroup, CriticalComponentClass, NamedComponent, Question};
 use super::watch::Watch;
@@ -8,20 +10,59 @@ use crate::selector::{is_dns_subdomain, is_namespace};
 
 /// The domain of the condition types that Nodegate makes and that belong to no class.
 const DOMAIN: &str = "nodegate.dev";
-const CSI_DRIVER_PREFIX: &str = "csidriver.nodegate.dev/";
-const RESOURCE_PREFIX: &str = "resource.nodegate.dev/";
-const DAEMON_SET_PREFIX: &str = "daemonset.nodegate.dev/";
-const DAEMON_SETS_PREFIX: &str = "daemonsets.nodegate.dev/";
-const CHECK_PREFIX: &str = "check.nodegate.dev/";
-const DEVICES_PREFIX: &str = "resourceslice.nodegate.dev/";
-/// The prefixes of synthesized conditions that belong to no class.
-pub const RESERVED_PREFIXES: [&str; 6] = [
-    CSI_DRIVER_PREFIX,
-    RESOURCE_PREFIX,
-    DAEMON_SET_PREFIX,
-    DAEMON_SETS_PREFIX,
-    CHECK_PREFIX,
-    DEVICES_PREFIX,
+
+/// A prefix of synthesized conditions that belong to no class.
+struct Reserved {
+    prefix: &'static str,
+    /// What makes the condition with this name after the prefix; `None` if nothing does.
+    source: fn(&str) -> Option<Source>,
+    /// Whether that counts something, so that a rule may ask for a minimum.
+    counts: bool,
+    /// How to name one, if a rule with any other name is warned of.
+    advice: &'static str,
+}
+
+static RESERVED: [Reserved; 6] = [
+    Reserved {
+        prefix: "csidriver.nodegate.dev/",
+        source: |name| driver(&name.to_ascii_lowercase()).map(|_| Source::CsiDriver(name.into())),
+        counts: false,
+        advice: "",
+    },
+    Reserved {
+        prefix: "resource.nodegate.dev/",
+        source: |name| (!name.is_empty()).then(|| Source::Resource(name.into())),
+        counts: true,
+        advice: "",
+    },
+    Reserved {
+        prefix: "daemonset.nodegate.dev/",
+        source: |name| key(name).map(Component::DaemonSet).map(Source::Component),
+        counts: false,
+        advice: "name a DaemonSet as daemonset.nodegate.dev/<namespace>.<name>, for example daemonset.nodegate.dev/kube-system.cilium",
+    },
+    Reserved {
+        prefix: "daemonsets.nodegate.dev/",
+        source: |name| match name {
+            "all" => Some(Source::Component(Component::AllDaemonSets)),
+            "scheduled" => Some(Source::DaemonSetsScheduled),
+            _ => None,
+        },
+        counts: false,
+        advice: "name all DaemonSets as daemonsets.nodegate.dev/all, or as daemonsets.nodegate.dev/scheduled if their pods need not be Ready",
+    },
+    Reserved {
+        prefix: "check.nodegate.dev/",
+        source: |name| key(name).map(Component::Check).map(Source::Component),
+        counts: false,
+        advice: "name a check as check.nodegate.dev/<namespace>.<name>, for example check.nodegate.dev/gpu-checks.nccl",
+    },
+    Reserved {
+        prefix: "resourceslice.nodegate.dev/",
+        source: |name| driver(name).map(Component::Devices).map(Source::Component),
+        counts: true,
+        advice: "name a DRA driver as resourceslice.nodegate.dev/<driver>, for example resourceslice.nodegate.dev/gpu.nvidia.com",
+    },
 ];
 
 /// Where the status of a condition type comes from.
@@ -45,8 +86,8 @@ pub enum Source {
 impl Source {
     /// The source of this condition type, with these classes.
     pub fn of(kind: &str, classes: &[CriticalComponentClass]) -> Self {
-        if let Some(source) = Self::reserved(kind) {
-            return source;
+        if let Some((reserved, name)) = reserved(kind) {
+            return (reserved.source)(name).unwrap_or(Self::Nobody);
         }
         let mut source = Self::Node;
         for (class, it) in classes.iter().enumerate() {
@@ -58,28 +99,6 @@ impl Source {
             }
         }
         source
-    }
-
-    /// The source of a condition type with a reserved prefix.
-    fn reserved(kind: &str) -> Option<Self> {
-        let (prefix, name) = split(kind)?;
-        let source = match prefix {
-            CSI_DRIVER_PREFIX => {
-                is_dns_subdomain(&name.to_ascii_lowercase()).then(|| Self::CsiDriver(name.into()))
-            }
-            RESOURCE_PREFIX => (!name.is_empty()).then(|| Self::Resource(name.into())),
-            DAEMON_SET_PREFIX => key(name).map(|key| Self::Component(Component::DaemonSet(key))),
-            CHECK_PREFIX => key(name).map(|key| Self::Component(Component::Check(key))),
-            DEVICES_PREFIX => {
-                is_dns_subdomain(name).then(|| Self::Component(Component::Devices(name.into())))
-            }
-            _ => match name {
-                "all" => Some(Self::Component(Component::AllDaemonSets)),
-                "scheduled" => Some(Self::DaemonSetsScheduled),
-                _ => None,
-            },
-        };
-        Some(source.unwrap_or(Self::Nobody))
     }
 
     /// What it waits for by name.
@@ -117,32 +136,21 @@ impl Source {
     }
 }
 
-/// A condition type with a reserved prefix, as that and the rest.
-fn split(kind: &str) -> Option<(&'static str, &str)> {
-    let mut prefixes = RESERVED_PREFIXES.into_iter();
-    prefixes.find_map(|prefix| Some((prefix, kind.strip_prefix(prefix)?)))
+/// The reserved prefix of a condition type, and the rest.
+fn reserved(kind: &str) -> Option<(&'static Reserved, &str)> {
+    let mut reserved = RESERVED.iter();
+    reserved.find_map(|it| Some((it, kind.strip_prefix(it.prefix)?)))
+}
+
+/// Whether a condition type, or a class's prefix, is under a prefix of synthesized conditions that belong to no class.
+pub(crate) fn is_reserved(kind: &str) -> bool {
+    reserved(kind).is_some()
 }
 
 /// How to name a component, if the condition type has the prefix of one and names none.
-pub fn names_nothing(kind: &str) -> Option<&'static str> {
-    if Source::reserved(kind)? != Source::Nobody {
-        return None;
-    }
-    Some(match split(kind)?.0 {
-        DAEMON_SETS_PREFIX => {
-            "name all DaemonSets as daemonsets.nodegate.dev/all, or as daemonsets.nodegate.dev/scheduled if their pods need not be Ready"
-        }
-        DEVICES_PREFIX => {
-            "name a DRA driver as resourceslice.nodegate.dev/<driver>, for example resourceslice.nodegate.dev/gpu.nvidia.com"
-        }
-        CHECK_PREFIX => {
-            "name a check as check.nodegate.dev/<namespace>.<name>, for example check.nodegate.dev/gpu-checks.nccl"
-        }
-        DAEMON_SET_PREFIX => {
-            "name a DaemonSet as daemonset.nodegate.dev/<namespace>.<name>, for example daemonset.nodegate.dev/kube-system.cilium"
-        }
-        _ => return None,
-    })
+pub(crate) fn names_nothing(kind: &str) -> Option<&'static str> {
+    let (Reserved { source, advice, .. }, name) = reserved(kind)?;
+    (!advice.is_empty() && source(name).is_none()).then_some(*advice)
 }
 
 /// Whether a condition type is under Nodegate's domain, so that a prefix which is none of ours is probably misspelt.
@@ -153,8 +161,8 @@ pub fn is_under_our_domain(kind: &str) -> bool {
 }
 
 /// Whether a source of conditions of this type counts something, so that a rule may ask for a minimum.
-pub fn counts_something(kind: &str) -> bool {
-    split(kind).is_some_and(|(prefix, _)| [RESOURCE_PREFIX, DEVICES_PREFIX].contains(&prefix))
+pub(crate) fn counts_something(kind: &str) -> bool {
+    reserved(kind).is_some_and(|(reserved, _)| reserved.counts)
 }
 
 /// Parses `<namespace>.<name>`. A namespace has no dots; a name may.
@@ -163,10 +171,53 @@ fn key(name: &str) -> Option<ObjectKey> {
     (is_namespace(namespace) && is_dns_subdomain(name)).then(|| ObjectKey::new(namespace, name))
 }
 
+fn driver(name: &str) -> Option<Arc<str>> {
+    is_dns_subdomain(name).then(|| name.into())
+}
+
 /// Whether Nodegate published a condition of this type and reason, with this or an earlier configuration, so that it may remove
 /// it. A class's prefix ends with a slash, too.
 pub fn is_ours(kind: &str, reason: &str) -> bool {
     let name = kind.rsplit_once('/').map(|(_, name)| name);
-    name.is_some_and(|name| split(kind).is_some() || Question::WORDS.contains(&name))
+    name.is_some_and(|name| is_reserved(kind) || Question::WORDS.contains(&name))
         && detail::is_synthesized_reason(reason)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+    use crate::api::names::NOT_READY_IN_TIME;
+
+    #[test]
+    fn every_place_that_lists_the_prefixes_of_conditions_has_all_of_them() {
+        let ours = || RESERVED.iter().map(|it| it.prefix);
+        let published = ours().chain(["node.gardener.cloud/", NOT_READY_IN_TIME]);
+        let published: BTreeSet<&str> = published.collect();
+        #[rustfmt::skip]
+        let lists = [
+            (include_str!("../../charts/nodegate/files/policy/controller.yaml"), "name: conditionPrefixes\n    expression: \"["),
+            (include_str!("../../charts/nodegate/templates/optional.yaml"), "\"conditionPrefixes\" (list "),
+            (include_str!("../../charts/nodegate/values.yaml"), "\n  conditionPrefixes:\n"),
+            (include_str!("../../e2e/tests/install/values.rs"), "const PREFIXES: &str = \"["),
+        ];
+        for (text, before) in lists {
+            let (_, list) = text.split_once(before).expect(before);
+            let (list, _) = list.split_once([']', ')', '#']).expect(before);
+            let words = list.split(['\'', '"', ',', ' ', '\n']);
+            let words: BTreeSet<&str> = words.filter(|it| it.contains('/')).collect();
+            assert_eq!(words, published, "{before}");
+        }
+        let tried = include_str!("../../e2e/tests/policy/controller.rs");
+        for prefix in published {
+            assert!(tried.contains(&format!("\n    \"{prefix}")), "{prefix}");
+        }
+        let documented = include_str!("../../docs/conditions.md");
+        let generated = include_str!("../../e2e/tests/generated/words.rs");
+        for prefix in ours() {
+            assert!(documented.contains(&format!("`{prefix}")), "{prefix}");
+            assert!(generated.contains(&format!("\"{prefix}")), "{prefix}");
+        }
+    }
 }
