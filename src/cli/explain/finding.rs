@@ -10,10 +10,9 @@ use crate::rows::{evidence, gap};
 use crate::snapshot::{
     Snapshot, UnreadyPod, condition, culprit, last_seen, node_of, owner, phase, unready_since,
 };
-use nodegate_core::api::ConditionStatus;
-use nodegate_core::condition::{Counted, Detail, Source, TooNew};
-use nodegate_core::object::{Node, ObjectKey};
-use nodegate_core::plan::ConditionOutcome;
+use crate::condition::{Detail, Hint, Source};
+use crate::object::{Node, ObjectKey};
+use crate::plan::ConditionOutcome;
 
 /// A condition of a rule on a node.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -71,7 +70,6 @@ impl ConditionOnNode {
         snapshot: &Snapshot,
         whole: bool,
     ) -> Self {
-        use Detail::{DaemonSetNotMeant, NoComponent, NoDaemonSetMeant};
         let requirement = finding.requirement;
         let (detail, met) = (finding.detail(), finding.is_met());
         let mut it = Self {
@@ -87,10 +85,7 @@ impl ConditionOnNode {
             since: finding.transition(),
             source: evidence(&requirement.source).0,
             unknown: None,
-            is_vacuous: matches!(
-                detail,
-                Some(NoComponent { .. } | NoDaemonSetMeant { .. } | DaemonSetNotMeant { .. })
-            ),
+            is_vacuous: detail.is_some_and(|it| matches!(it.hint(), Hint::Vacuous)),
             causes: Vec::new(),
         };
         if let Some(gap) = gap(&requirement.source, snapshot) {
@@ -132,104 +127,69 @@ fn dated(line: Line, since: Option<Timestamp>, page: &Page) -> Line {
     }
 }
 
-fn causes(finding: &ConditionOutcome<'_>, node: &Node, snapshot: &Snapshot) -> Vec<Cause> {
-    let kind = &finding.requirement.kind;
+fn causes(outcome: &ConditionOutcome<'_>, node: &Node, snapshot: &Snapshot) -> Vec<Cause> {
+    let (kind, name) = (&outcome.requirement.kind, &node.name);
     // A reason that the rule does not accept has the causes of the condition itself.
-    let detail = match finding.detail() {
-        Some(Detail::ReasonNotAccepted { .. }) => finding.condition.as_ref().map(|it| &it.detail),
+    let detail = match outcome.detail() {
+        Some(Detail::ReasonNotAccepted { .. }) => outcome.condition.as_ref().map(|it| &it.detail),
         detail => detail,
     };
-    let (message, say) = match detail {
-        None if finding.requirement.source == Source::Nobody => (
-            format!("nothing makes a condition {kind}"),
+    let hint = match detail {
+        Some(detail) => detail.hint(),
+        None if outcome.requirement.source == Source::Nobody => Hint::Node(
+            format!("nothing makes a condition {kind}").into(),
             "check the spelling of the condition's type in the rule",
         ),
-        None => (
-            format!("nothing on this node has ever reported {kind}"),
+        None => Hint::Node(
+            format!("nothing on this node has ever reported {kind}").into(),
             "look for the pod that should report it",
         ),
-        Some(Detail::DaemonSetPodMissing { daemon_sets }) => {
-            let missing = daemon_sets.iter();
-            return missing.map(|key| no_pod(key, node, snapshot)).collect();
+    };
+    match hint {
+        Hint::Nothing | Hint::Vacuous => Vec::new(),
+        Hint::Node(finding, advice) => {
+            let pods = format!("kubectl get pods -A --field-selector spec.nodeName={name}");
+            vec![Cause::new(format!("node/{name}"), finding).then(advice, pods)]
         }
-        Some(Detail::PodNotReady { pods }) => {
-            return pods.iter().map(|key| of_pod(key, snapshot)).collect();
+        Hint::Unscheduled(keys) => {
+            let missing = keys.iter();
+            missing.map(|key| no_pod(key, node, snapshot)).collect()
         }
-        Some(Detail::PodNotAvailable { pods }) => {
-            let of = |it: &TooNew| Cause::of("pod", it.pod, it.progress(snapshot.at));
-            return pods.iter().map(of).collect();
+        Hint::NoDaemonSet(key) => {
+            let say = "create the DaemonSet, or name another one in a new rule";
+            let others = format!("kubectl -n {} get daemonsets", key.namespace);
+            vec![
+                Cause::of("daemonset", key, "there is no DaemonSet of this name").then(say, others),
+            ]
         }
-        Some(Detail::PodOlderThanNode { pods } | Detail::PodOlderThanBoot { pods }) => {
+        Hint::Unready(keys) => keys.iter().map(|key| of_pod(key, snapshot)).collect(),
+        Hint::TooNew(pods) => {
+            let pods = pods.iter();
+            let of = pods.map(|it| Cause::of("pod", it.pod, it.progress(snapshot.at)));
+            of.collect()
+        }
+        Hint::Unconfirmed(keys) => {
             let since =
                 "its readiness has not been confirmed since then; that takes at most a minute";
-            let pods = pods.iter();
-            return pods.map(|key| Cause::of("pod", key, since)).collect();
+            let pods = keys.iter();
+            pods.map(|key| Cause::of("pod", key, since)).collect()
         }
-        Some(Detail::DaemonSetNotFound { daemon_set }) => {
-            let message = "there is no DaemonSet of this name";
-            return vec![Cause::of("daemonset", daemon_set, message).then(
-                "create the DaemonSet, or name another one in a new rule",
-                format!("kubectl -n {} get daemonsets", daemon_set.namespace),
-            )];
-        }
-        Some(
-            Detail::CsiDriverMissing { drivers }
-            | Detail::CsiDriverOlderThanBoot { drivers }
-            | Detail::CsiDriverWithoutCount { drivers },
-        ) => {
+        Hint::Unregistered(drivers) => {
             let message = "the kubelet has not registered it on this node";
             let say = "see which drivers are registered, and read the log of the driver's pod on the node";
-            let command = format!("kubectl describe csinode {}", node.name);
-            let causes = drivers.iter().map(|driver| {
-                let cause = Cause::new(format!("csidriver/{driver}"), message);
-                cause.then(say, &*command)
-            });
-            return causes.collect();
+            let command = format!("kubectl describe csinode {name}");
+            let of =
+                |driver| Cause::new(format!("csidriver/{driver}"), message).then(say, &*command);
+            drivers.iter().map(of).collect()
         }
-        Some(Detail::CsiDriverUnhealthy { storage }) => {
+        Hint::Unhealthy(driver) => {
             let message =
                 "the driver's pod on this node reports this of its storage to the kubelet";
-            let cause = Cause::new(format!("csidriver/{}", storage.driver), message);
             let say = "see all that it reports, and look at the storage";
-            let command = format!("kubectl get csinode {} -o yaml", node.name);
-            return vec![cause.then(say, command)];
+            let command = format!("kubectl get csinode {name} -o yaml");
+            vec![Cause::new(format!("csidriver/{driver}"), message).then(say, command)]
         }
-        Some(Detail::ResourceNotAllocatable { resource }) => (
-            format!(
-                "the kubelet reports no {resource} to allocate: its device plugin has not registered it"
-            ),
-            "read the log of the device plugin's pod on the node",
-        ),
-        Some(Detail::BelowMinimum { count, .. }) => {
-            let (has_told, say) = match count.of {
-                Counted::Resource(_) => (
-                    "the kubelet reports",
-                    "read the log of the device plugin's pod on the node",
-                ),
-                Counted::Devices(_) => (
-                    "the driver has published",
-                    "read the log of the DRA driver's pod on the node",
-                ),
-            };
-            (format!("{has_told} {} {}", count.number, count.of), say)
-        }
-        Some(Detail::MinimumUnknown { label, .. }) => (
-            format!("whatever sets label {label} has not set it to a number"),
-            "look for the pod that should set the label",
-        ),
-        Some(Detail::HeartbeatMissed { .. } | Detail::WrittenBeforeReboot) => (
-            "its reporter on this node is silent".to_owned(),
-            "look for the reporter's pod on the node",
-        ),
-        Some(Detail::Reported { .. }) => (
-            "its reporter on this node reports so".to_owned(),
-            "read the log of the reporter's pod on the node",
-        ),
-        _ => return Vec::new(),
-    };
-    let name = &node.name;
-    let pods = format!("kubectl get pods -A --field-selector spec.nodeName={name}");
-    vec![Cause::new(format!("node/{name}"), message).then(say, pods)]
+    }
 }
 
 impl Cause {

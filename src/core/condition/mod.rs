@@ -20,8 +20,8 @@ mod trust;
 mod watch;
 
 pub(crate) use daemon_sets::Revisions;
-pub use detail::Detail;
-pub use facts::{Condition, Counted, Facts, GroupFacts};
+pub(crate) use detail::{Detail, Hint};
+pub(crate) use facts::{Condition, Facts, GroupFacts};
 pub use groups::{ByGroup, Component, ComponentGroup, CriticalComponentClass, NamedComponent};
 pub use groups::{CHECK_LABEL, Namespaces};
 pub(crate) use names::Names;
@@ -31,7 +31,6 @@ pub(crate) use observations::Reboot;
 pub(crate) use placement::{
     PassingTaints, Placement, can_share_a_node, placement, selects, tolerates,
 };
-pub(crate) use pods::TooNew;
 pub(crate) use source::{
     Source, counts_something, is_ours, is_reserved, is_under_our_domain, names_nothing,
 };

@@ -1,6 +1,6 @@
 //! A list of objects for messages: names up to a limit, then a number.
 
-use std::fmt;
+use std::fmt::{self, Formatter};
 
 /// How many are named. Longer messages would not be read, and Events are limited to 1,024 bytes.
 const NAMED: usize = 10;
@@ -40,11 +40,13 @@ impl<T> Names<T> {
 }
 
 impl<T: fmt::Display> Names<T> {
-    /// Writes a sentence in its singular or plural form, with the names in place of `*`.
-    pub fn write(&self, f: &mut fmt::Formatter<'_>, one: &str, several: &str) -> fmt::Result {
-        let text = if self.others.is_empty() { one } else { several };
-        let (before, after) = text.split_once('*').unwrap_or((text, ""));
-        write!(f, "{before}{self}{after}")
+    /// Writes a sentence: a noun, the names, a verb in its singular or plural form, and the rest.
+    pub fn write(&self, f: &mut Formatter<'_>, of: &str, is: [&str; 2], rest: &str) -> fmt::Result {
+        let (plural, is) = match *self.others {
+            [] => ("", is[0]),
+            _ => ("s", is[1]),
+        };
+        write!(f, "{of}{plural} {self}{is}{rest}")
     }
 }
 
