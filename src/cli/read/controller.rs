@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use clap::{Args as _, FromArgMatches as _};
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{ConfigMap, Pod};
@@ -71,7 +72,35 @@ pub(super) async fn limits(source: &ObjectSource, leader: Option<&Leader>) -> Op
         [only] => only,
         all => all.iter().find(leads)?,
     };
-    Limits::of_arguments(arguments.iter().copied())
+    limits_of(arguments.iter().copied())
+}
+
+/// Parses a controller's arguments; `None` if a limit is invalid. Other arguments are ignored.
+fn limits_of<'a>(arguments: impl IntoIterator<Item = &'a str>) -> Option<Limits> {
+    let command = clap::Command::new("limits").no_binary_name(true);
+    let command = Limits::augment_args(command).args_override_self(true);
+    let is_ours = |name: &str| {
+        let mut ours = command.get_arguments();
+        ours.any(|it| it.get_long() == Some(name))
+    };
+    let mut ours = Vec::new();
+    let mut arguments = arguments.into_iter();
+    while let Some(argument) = arguments.next() {
+        let Some(flag) = argument.strip_prefix('-') else {
+            continue;
+        };
+        let flag = flag.strip_prefix('-').unwrap_or(flag);
+        let (name, value) = match flag.split_once('=') {
+            Some((name, value)) => (name, Some(value)),
+            None => (flag, None),
+        };
+        if is_ours(name) {
+            let value = value.or_else(|| arguments.next())?;
+            ours.push(format!("--{name}={value}"));
+        }
+    }
+    let matches = command.try_get_matches_from(ours).ok()?;
+    Limits::from_arg_matches(&matches).ok()
 }
 
 fn namespace(leader: Option<&Leader>) -> &str {
@@ -84,4 +113,31 @@ fn command_line(deployment: &Deployment) -> Option<(&str, Vec<&str>)> {
     let container = pod.containers.iter().find(|it| it.name == CONTAINER)?;
     let line = arguments(container).collect();
     Some((deployment.metadata.name.as_deref()?, line))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn limits_are_read_from_a_controllers_arguments() {
+        let of = |line: &str| limits_of(line.split_whitespace());
+        let defaults = Limits::default();
+        let rate = |eviction_rate| Limits {
+            eviction_rate,
+            ..defaults
+        };
+        #[rustfmt::skip]
+        let cases = [
+            ("controller --leader-elect", Some(defaults)),
+            ("controller --node-eviction-rate=0.5 --other 1", Some(rate(0.5))),
+            ("-node-eviction-rate 0.5", Some(rate(0.5))),
+            ("--node-eviction-rate=2 --node-eviction-rate=0.5", Some(rate(0.5))),
+            ("--node-eviction-rate=fast", None),
+            ("--node-eviction-rate", None),
+        ];
+        for (line, expected) in cases {
+            assert_eq!(of(line), expected, "{line}");
+        }
+    }
 }

@@ -1,8 +1,6 @@
 //! How fast nodes may be gated, when a zone is disrupted, and how many nodes a rule may gate as it comes into force. The numbers,
 //! names and defaults of the first two are those of the Kubernetes node lifecycle controller.
 
-use clap::{Args as _, FromArgMatches};
-
 use super::zone::ZoneState;
 use crate::api::{Disruption, NodeShare};
 
@@ -44,34 +42,6 @@ impl Limits {
         large_cluster_size_threshold: 50,
         max_first_gated: None,
     };
-
-    /// Parses a controller's arguments; `None` if a limit is invalid. Other arguments are ignored.
-    pub fn of_arguments<'a>(arguments: impl IntoIterator<Item = &'a str>) -> Option<Self> {
-        let command = clap::Command::new("limits").no_binary_name(true);
-        let command = Self::augment_args(command).args_override_self(true);
-        let is_ours = |name: &str| {
-            let mut ours = command.get_arguments();
-            ours.any(|it| it.get_long() == Some(name))
-        };
-        let mut ours = Vec::new();
-        let mut arguments = arguments.into_iter();
-        while let Some(argument) = arguments.next() {
-            let Some(flag) = argument.strip_prefix('-') else {
-                continue;
-            };
-            let flag = flag.strip_prefix('-').unwrap_or(flag);
-            let (name, value) = match flag.split_once('=') {
-                Some((name, value)) => (name, Some(value)),
-                None => (flag, None),
-            };
-            if is_ours(name) {
-                let value = value.or_else(|| arguments.next())?;
-                ours.push(format!("--{name}={value}"));
-            }
-        }
-        let matches = command.try_get_matches_from(ours).ok()?;
-        Self::from_arg_matches(&matches).ok()
-    }
 
     /// The limits of a rule; `defaults` apply to what the rule leaves out.
     pub fn of(spec: &Disruption, defaults: Self) -> Self {
@@ -143,28 +113,6 @@ mod tests {
     use clap::Parser;
 
     use super::*;
-
-    #[test]
-    fn limits_are_read_from_a_controllers_arguments() {
-        let of = |line: &str| Limits::of_arguments(line.split_whitespace());
-        let defaults = Limits::default();
-        let rate = |eviction_rate| Limits {
-            eviction_rate,
-            ..defaults
-        };
-        #[rustfmt::skip]
-        let cases = [
-            ("controller --leader-elect", Some(defaults)),
-            ("controller --node-eviction-rate=0.5 --other 1", Some(rate(0.5))),
-            ("-node-eviction-rate 0.5", Some(rate(0.5))),
-            ("--node-eviction-rate=2 --node-eviction-rate=0.5", Some(rate(0.5))),
-            ("--node-eviction-rate=fast", None),
-            ("--node-eviction-rate", None),
-        ];
-        for (line, expected) in cases {
-            assert_eq!(of(line), expected, "{line}");
-        }
-    }
 
     #[derive(Parser)]
     struct Cli {
