@@ -35,7 +35,7 @@ pub(super) struct Checkup {
 impl Checkup {
     fn count(&self, severity: Severity) -> usize {
         let findings = self.findings.iter();
-        findings.filter(|it| it.severity == severity).count()
+        findings.filter(|it| it.check.severity == severity).count()
     }
 }
 
@@ -54,11 +54,11 @@ pub(super) fn check(installation: Vec<Finding>, snapshot: &Snapshot) -> Checkup 
         .chain(deadlocks::findings(snapshot))
         .chain(of_nodes::findings(snapshot))
         .collect();
-    found.sort_by_cached_key(|it| (it.severity, it.id, it.object.clone()));
+    found.sort_by_cached_key(|it| (it.check.severity, it.check.id, it.object.clone()));
     found.dedup();
     let unknown = installation.iter();
-    let unknown = unknown.filter(|it| it.severity == Severity::Unknown);
-    let unknown: Vec<&str> = unknown.map(|it| it.title).collect();
+    let unknown = unknown.filter(|it| it.check.severity == Severity::Unknown);
+    let unknown: Vec<&str> = unknown.map(|it| it.check.title).collect();
     let unknown = (!unknown.is_empty()).then(|| format!("unknown: {}", unknown.join(", ")));
     let unread: Vec<String> = unknown.into_iter().chain(snapshot.unread()).collect();
     Checkup {
@@ -101,7 +101,7 @@ impl Render for Checkup {
 }
 
 fn of_finding(finding: &Finding) -> Branch {
-    let (look, word) = match finding.severity {
+    let (look, word) = match finding.check.severity {
         Severity::Error => (Look::Bad, "error"),
         Severity::Warning => (Look::Poor, "warning"),
         Severity::Unknown => (Look::Poor, "unknown"),
@@ -110,9 +110,9 @@ fn of_finding(finding: &Finding) -> Branch {
             return line.plain(format!(": {}", finding.message)).into();
         }
     };
-    let head = Line::new().with(look, format!("{word} {}", finding.id));
+    let head = Line::new().with(look, format!("{word} {}", finding.check.id));
     let head = head.plain("  ").strong(&finding.object);
-    let head = match finding.title {
+    let head = match finding.check.title {
         title if title == finding.object => head,
         title => head.faint(format!("  {title}")),
     };

@@ -71,15 +71,16 @@ fn of_waits(snapshot: &Snapshot, rule: &Rule, spec: &CompiledSpec) -> Vec<Findin
     let mut found = Backing::of(&rule.name, spec, &around).findings;
     // Without the configuration, the cluster may have other classes.
     if !snapshot.has_read(ResourceKind::ConfigMaps) {
-        found.retain(|it| it.id != Check::EMPTY_CLASS.id);
+        found.retain(|it| it.check != Check::EMPTY_CLASS);
     }
     found.extend(evicts(&rule.name, spec));
     // What is not among files may be elsewhere.
     let is_made = |it: &RequiredCondition| it.source != Source::Nobody;
     if snapshot.manifests.are_files && spec.conditions.iter().all(is_made) {
         let elsewhere = [Check::NO_SUCH_DAEMON_SET.id, Check::NOBODY.id];
-        for finding in found.iter_mut().filter(|it| elsewhere.contains(&it.id)) {
-            finding.severity = Severity::Warning;
+        let found = found.iter_mut();
+        for finding in found.filter(|it| elsewhere.contains(&it.check.id)) {
+            finding.check.severity = Severity::Warning;
         }
     }
     found

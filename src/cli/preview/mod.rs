@@ -217,7 +217,7 @@ impl RulePreview {
     fn assess(&mut self, rule: &Rule, spec: &CompiledSpec, after: &Snapshot, own: &[&RuleOnNode]) {
         let remarks = after.remarks(rule).unwrap_or_default();
         for found in remarks.findings {
-            match found.severity {
+            match found.check.severity {
                 Severity::Error => self.faults.push(found.message),
                 _ => self.warnings.push(found.message),
             }

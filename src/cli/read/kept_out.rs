@@ -175,7 +175,7 @@ mod tests {
         for (name, objects, expected) in cases {
             let snapshot = read(&objects, &Wanted::checkup());
             let checkup = check(Vec::new(), &snapshot);
-            let found = checkup.findings.iter().filter(|it| it.id == "NG005");
+            let found = checkup.findings.iter().filter(|it| it.check.id == "NG005");
             let found: Vec<&str> = found.map(|it| &*it.object).collect();
             assert_eq!(found, expected, "{name}");
             assert!(found.is_empty() || checkup.is_no(), "{name}");

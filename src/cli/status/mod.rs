@@ -228,7 +228,7 @@ fn conditions(cached: &CachedRule, remarks: Option<&Backing>) -> Vec<PublishedCo
     };
     let published = published.map(|it| condition(&it.type_, &it.message));
     let wrong = remarks.into_iter().flat_map(|it| &it.findings);
-    let wrong = wrong.filter_map(|it| Some(condition(it.condition?.0, &it.message)));
+    let wrong = wrong.filter_map(|it| Some(condition(it.check.published.first()?.0, &it.message)));
     published.chain(wrong).collect()
 }
 

@@ -39,7 +39,7 @@ pub(super) fn warnings(
     found.extend(heartbeat.and_then(|timeout| short_heartbeat(&rule.name, timeout)));
     let around = surroundings.around(spec, classes);
     found.extend(Backing::of(&rule.name, spec, &around).findings);
-    found.retain(|it| it.id != Check::EMPTY_CLASS.id);
+    found.retain(|it| it.check != Check::EMPTY_CLASS);
     warnings.extend(by_kind(&found));
     let conditions = spec.conditions.iter();
     warnings.extend(conditions.filter_map(|condition| match &condition.source {
@@ -57,12 +57,14 @@ pub(super) fn warnings(
 /// A warning for each kind of finding: about the first object, with how many more there are, and how to fix it where there is
 /// room for that.
 fn by_kind(found: &[Finding]) -> Vec<String> {
-    let is_first =
-        |(index, it): &(usize, &Finding)| found[..*index].iter().all(|was| was.id != it.id);
+    let is_first = |(index, it): &(usize, &Finding)| {
+        let mut earlier = found[..*index].iter();
+        earlier.all(|was| was.check.id != it.check.id)
+    };
     let firsts = found.iter().enumerate().filter(is_first);
     let warnings = firsts.map(|(_, first)| {
-        let more = found.iter().filter(|it| it.id == first.id).count() - 1;
-        let short = and_more(first.message.clone(), more);
+        let alike = found.iter().filter(|it| it.check.id == first.check.id);
+        let short = and_more(first.message.clone(), alike.count() - 1);
         let whole = format!("{short}; {}", first.fix);
         if first.fix.is_empty() || whole.len() > LONGEST {
             short

@@ -27,16 +27,16 @@ pub enum Severity {
     Ok,
 }
 
-/// What is checked.
-#[derive(Debug, Clone, Copy)]
-#[allow(missing_docs, reason = "the names say it")]
-pub struct Check {
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub(crate) struct Check {
     pub id: &'static str,
     pub severity: Severity,
     /// The heading in the documentation.
+    #[serde(skip)]
     pub title: &'static str,
-    /// The type and reason of the condition that says so in a rule's status; empty if none does, or if the reason varies.
-    published: &'static [(&'static str, &'static str)],
+    /// The type and reason of the condition that says so in a rule's status; empty if none does.
+    #[serde(skip)]
+    pub published: &'static [(&'static str, &'static str)],
 }
 
 macro_rules! checks {
@@ -69,7 +69,9 @@ checks! {
     NO_SUCH_DAEMON_SET: Error "NG011" "No such DaemonSet" => "ConditionsNotMade" "NoSuchDaemonSet";
     CONFLICT: Error "NG012" "Rules that conflict";
     REJECTED: Error "NG013" "A rule that cannot be used";
-    NOBODY: Error "NG014" "A condition that nothing makes";
+    NOBODY: Error "NG014" "A condition that nothing makes" => "ConditionsNotMade" "CountedAsAbsent";
+    NO_SUCH_KIND: Error "NG014" "A condition that nothing makes" => "ConditionsNotMade" "NoSuchKind";
+    NO_SUCH_CSI_DRIVER: Error "NG014" "A condition that nothing makes" => "ConditionsNotMade" "NoSuchCSIDriver";
     UNREADABLE: Error "NG015" "An object that cannot be read";
     STRAY_TAINT: Error "NG017" "A taint that no rule removes";
     ON_NO_NODE: Warning "NG018" "A DaemonSet on none of the nodes" => "NothingToWaitFor" "DaemonSetOnNoNode";
@@ -88,12 +90,9 @@ checks! {
 
 /// What is wrong with one thing.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[allow(missing_docs, reason = "the names say it")]
-pub struct Finding {
-    pub id: &'static str,
-    pub severity: Severity,
-    #[serde(skip)]
-    pub title: &'static str,
+pub(crate) struct Finding {
+    #[serde(flatten)]
+    pub check: Check,
     /// The object, as `kind/name` or `kind/namespace/name`, its place in a file, or a part of the installation.
     pub object: String,
     pub message: String,
@@ -102,9 +101,6 @@ pub struct Finding {
     pub fix: String,
     /// The address of its section in the documentation.
     pub page: String,
-    /// The type and reason of the condition that says so in a rule's status.
-    #[serde(skip)]
-    pub condition: Option<(&'static str, &'static str)>,
 }
 
 impl Finding {
@@ -116,14 +112,11 @@ impl Finding {
         fix: impl Into<String>,
     ) -> Self {
         Self {
-            id: check.id,
-            severity: check.severity,
-            title: check.title,
+            check,
             object: object.into(),
             message: message.into(),
             fix: fix.into(),
             page: documentation::page(&format!("kubectl/check.md#{}", check.id.to_lowercase())),
-            condition: check.published.first().copied(),
         }
     }
 
@@ -137,14 +130,13 @@ impl Finding {
         Self::new(check, format!("daemonset/{key}"), what, fix)
     }
 
-    /// The same, with another severity.
-    pub fn but(self, severity: Severity) -> Self {
-        Self { severity, ..self }
+    pub(crate) fn but(mut self, severity: Severity) -> Self {
+        self.check.severity = severity;
+        self
     }
 
-    /// Whether a condition of this type in a rule's status says it.
-    pub fn is_published_as(&self, kind: &str) -> bool {
-        self.condition.is_some_and(|(of, _)| of == kind)
+    pub(crate) fn is_published_as(&self, kind: &str) -> bool {
+        self.check.published.iter().any(|(of, _)| *of == kind)
     }
 }
 

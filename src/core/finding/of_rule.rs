@@ -12,9 +12,6 @@ use crate::text::counted;
 /// Kubelet heartbeats come every 5 minutes and may be a minute late.
 const SHORTEST_HEARTBEAT: Duration = Duration::from_secs(6 * 60);
 
-/// The reason for conditions that nothing makes.
-const COUNTED_AS_ABSENT: &str = "CountedAsAbsent";
-
 /// A condition that is met on no node.
 pub(super) fn of_condition<Nodes, Drivers>(
     rule: &str,
@@ -25,48 +22,49 @@ pub(super) fn of_condition<Nodes, Drivers>(
 ) -> Option<Finding> {
     let kind = &*condition.kind;
     let needs_it = condition.required != ConditionStatus::False;
-    let (message, reason) = match &condition.source {
+    let (check, message) = match &condition.source {
         Source::Component(Component::DaemonSet(key))
             if needs_it && around.named.get(key) == Some(&None) =>
         {
             let message = format!(
                 "there is no DaemonSet {key} today: until there is one, no node meets the condition; check namespace and name"
             );
-            let check = Check::NO_SUCH_DAEMON_SET;
-            return Some(Finding::of_rule(check, rule, message, ""));
+            (Check::NO_SUCH_DAEMON_SET, message)
         }
         Source::Component(Component::Devices(_)) if around.lacks_slices => {
             let message = format!(
                 "this API server has no resource.k8s.io/v1 ResourceSlices (Kubernetes 1.34 has them), so that no node meets {kind}"
             );
-            (message, "NoSuchKind")
+            (Check::NO_SUCH_KIND, message)
         }
         Source::Nobody => {
             let message = format!(
                 "nothing makes conditions of type {kind}, though their prefix is Nodegate's: counted as absent on every node; \
                  check the spelling"
             );
-            (message, COUNTED_AS_ABSENT)
+            (Check::NOBODY, message)
         }
         Source::CsiDriver(driver) if needs_it && lacks_driver(driver) => {
             let message = format!(
                 "no node has CSI driver {driver} today: until one has, no node meets the condition; check the driver's name"
             );
-            (message, "NoSuchCSIDriver")
+            (Check::NO_SUCH_CSI_DRIVER, message)
         }
         Source::Node if is_under_our_domain(kind) && !is_reported(kind) => {
             let message = format!(
                 "no node reports {kind}, and Nodegate makes no conditions with that prefix: counted as absent on every node; \
                  check the spelling"
             );
-            (message, COUNTED_AS_ABSENT)
+            (Check::NOBODY, message)
         }
-        _ => return None,
+        Source::Node
+        | Source::Class { .. }
+        | Source::CsiDriver(_)
+        | Source::Resource(_)
+        | Source::Component(_)
+        | Source::DaemonSetsScheduled => return None,
     };
-    Some(Finding {
-        condition: Some(("ConditionsNotMade", reason)),
-        ..Finding::of_rule(Check::NOBODY, rule, message, "")
-    })
+    Some(Finding::of_rule(check, rule, message, ""))
 }
 
 pub(super) fn empty_class(rule: &str, class: &str) -> Finding {
@@ -78,18 +76,22 @@ pub(super) fn empty_class(rule: &str, class: &str) -> Finding {
     Finding::of_rule(Check::EMPTY_CLASS, rule, message, fix)
 }
 
+/// A `DaemonSet` that does not tolerate a taint, what follows, and how to fix it other than by the toleration.
+fn intolerant(daemon_set: &ObjectKey, [key, effect]: [&str; 2], so: &str, or: &str) -> Finding {
+    let message =
+        format!("DaemonSet {daemon_set} does not tolerate the taint {key}:{effect}: {so}");
+    let fix =
+        format!("add to its pod template: tolerations: [{{key: {key}, operator: Exists}}]{or}");
+    Finding::of_daemon_set(Check::SHUT_OUT, daemon_set, message, &fix)
+}
+
 /// A `DaemonSet` that the rule names, and that a taint that stays keeps off some of the selected nodes; the first such taint.
 pub(super) fn kept_off(key: &ObjectKey, taint: &Taint, kept_off: usize, of: usize) -> Finding {
-    let (taint, effect) = (&taint.key, &taint.effect);
-    let message = format!(
-        "DaemonSet {key} does not tolerate the taint {taint}:{effect}: the rule holds nodes with such a taint ({kept_off} of the \
-         {of} selected) until the DaemonSet has a Ready pod there"
+    let so = format!(
+        "the rule holds nodes with such a taint ({kept_off} of the {of} selected) until the DaemonSet has a Ready pod there"
     );
-    let fix = format!(
-        "add to its pod template: tolerations: [{{key: {taint}, operator: Exists}}]; or leave such nodes out of the rule's \
-         nodeSelector"
-    );
-    Finding::of_daemon_set(Check::SHUT_OUT, key, message, &fix)
+    let or = "; or leave such nodes out of the rule's nodeSelector";
+    intolerant(key, [&taint.key, &taint.effect], &so, or)
 }
 
 pub(super) fn on_no_node(rule: &str, daemon_set: &ObjectKey, selected: usize) -> Finding {
@@ -102,18 +104,13 @@ pub(super) fn on_no_node(rule: &str, daemon_set: &ObjectKey, selected: usize) ->
 }
 
 pub(super) fn shut_out(spec: &CompiledSpec, daemon_set: &ObjectKey, is_named: bool) -> Finding {
-    let (key, effect) = (&spec.taint.key, spec.effect);
-    let waits = if is_named {
-        "a node for which it is meant waits in vain"
+    let so = if is_named {
+        "it cannot start on a node that has it, and a node for which it is meant waits in vain"
     } else {
-        "is not waited for"
+        "it cannot start on a node that has it, and is not waited for"
     };
-    let message = format!(
-        "DaemonSet {daemon_set} does not tolerate the taint {key}:{effect}: it cannot start on a node that has it, and \
-         {waits}"
-    );
-    let fix = format!("add to its pod template: tolerations: [{{key: {key}, operator: Exists}}]");
-    Finding::of_daemon_set(Check::SHUT_OUT, daemon_set, message, &fix)
+    let taint = [spec.taint.key.as_str(), spec.effect.as_str()];
+    intolerant(daemon_set, taint, so, "")
 }
 
 /// A `DaemonSet` that the rule names, and that is Ready as soon as its containers run. Nothing is wrong where the rule also waits

@@ -18,7 +18,8 @@ fn backing(world: &World, registered: &[&str]) -> Backing {
 /// Which conditions are met on no node, as reason and message.
 fn unmade(world: &World, registered: &[&str]) -> Vec<(&'static str, String)> {
     let made = |it: Finding| {
-        let (_, reason) = it.condition.filter(|it| it.0 == "ConditionsNotMade")?;
+        let published = it.check.published.first();
+        let (_, reason) = *published.filter(|it| it.0 == "ConditionsNotMade")?;
         Some((reason, it.message))
     };
     let findings = backing(world, registered).findings.into_iter();
@@ -29,7 +30,7 @@ fn unmade(world: &World, registered: &[&str]) -> Vec<(&'static str, String)> {
 fn passed_over(world: &World) -> Vec<(&'static str, String)> {
     let findings = backing(world, &[]).findings.into_iter();
     let found = findings.filter(|it| it.object.starts_with("daemonset/"));
-    found.map(|it| (it.id, it.object)).collect()
+    found.map(|it| (it.check.id, it.object)).collect()
 }
 
 #[test]

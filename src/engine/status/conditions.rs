@@ -55,39 +55,41 @@ pub fn says_held_back(status: &NodeReadinessRuleStatus, generation: i64) -> bool
     conditions.any(|it| it.type_ == HELD_BACK && it.observed_generation == Some(generation))
 }
 
-/// The conditions in the rule's status. `Accepted` and `Conflicted` are always present, the others only while they apply.
-pub(super) fn conditions(tally: &Tally<'_>, basis: Basis<'_>) -> Vec<Condition> {
-    let rule = basis.rule;
-    let condition = |kind: &str, holds: bool, reason: &str, message: String| {
+impl Basis<'_> {
+    fn condition(self, kind: &str, holds: bool, reason: &str, message: String) -> Condition {
         let status = if holds { "True" } else { "False" };
-        let mut previous = basis.previous.conditions.iter();
+        let mut previous = self.previous.conditions.iter();
         let previous = previous.find(|known| known.type_ == kind && known.status == status);
         Condition {
             type_: kind.into(),
             status: status.into(),
             reason: reason.into(),
             message,
-            observed_generation: Some(rule.generation),
-            last_transition_time: previous.map_or(Time(whole_second(basis.now)), |known| {
+            observed_generation: Some(self.rule.generation),
+            last_transition_time: previous.map_or(Time(whole_second(self.now)), |known| {
                 known.last_transition_time.clone()
             }),
         }
-    };
+    }
+}
+
+/// The conditions in the rule's status. `Accepted` and `Conflicted` are always present, the others only while they apply.
+pub(super) fn conditions(tally: &Tally<'_>, basis: Basis<'_>) -> Vec<Condition> {
+    let rule = basis.rule;
     let spec = match &rule.spec {
         Ok(spec) => spec,
         Err(rejection) => {
-            return vec![condition(ACCEPTED, false, "Invalid", rejection.to_string())];
+            return vec![basis.condition(ACCEPTED, false, "Invalid", rejection.to_string())];
         }
     };
-    let is_suspended = rule.is_suspended();
-    let remarks = remarks(&basis.backing.findings);
-    let conflict = conflict(tally, spec, basis.governors);
     let limit = basis.first_limit;
-    let limit = limit.filter(|_| basis.is_held_back && !is_suspended);
+    let limit = limit.filter(|_| basis.is_held_back && !rule.is_suspended());
     let held_back =
         limit.map(|limit| would_gate(rule, tally.matched(), tally.found()).held_back(limit));
+    let conflict = conflict(tally, spec, basis.governors);
+    let remarks = remarks(&basis.backing.findings);
     // `kubectl get -o wide` shows this message and no other.
-    let state = match (is_suspended, spec.dry_run, &held_back, &conflict) {
+    let state = match (rule.is_suspended(), spec.dry_run, &held_back, &conflict) {
         (true, ..) => "the rule is suspended",
         (false, true, ..) => "the rule is a dry run: no node is changed",
         (false, false, Some(message), _) => &format!("the rule is held back: it {message}"),
@@ -98,22 +100,21 @@ pub(super) fn conditions(tally: &Tally<'_>, basis: Basis<'_>) -> Vec<Condition> 
     let parts = std::iter::once(state.to_owned()).chain(wrong);
     let parts: Vec<String> = parts.chain(basis.backing.notes.iter().cloned()).collect();
     let accepted = match rule.trouble() {
-        Some(trouble) => condition(ACCEPTED, false, FIELDS_PRUNED, trouble),
-        None => condition(ACCEPTED, true, "Valid", parts.join("; ")),
+        Some(trouble) => basis.condition(ACCEPTED, false, FIELDS_PRUNED, trouble),
+        None => basis.condition(ACCEPTED, true, "Valid", parts.join("; ")),
     };
-    let mut conditions = vec![accepted];
-
     let no_other = "no other rule governs the same taint";
-    conditions.push(match conflict {
-        Some((reason, message)) => condition(CONFLICTED, true, reason, message),
-        None => condition(CONFLICTED, false, "NoConflict", no_other.into()),
-    });
+    let conflicted = match conflict {
+        Some((reason, message)) => basis.condition(CONFLICTED, true, reason, message),
+        None => basis.condition(CONFLICTED, false, "NoConflict", no_other.into()),
+    };
+    let mut conditions = vec![accepted, conflicted];
     if let Some(message) = held_back {
-        conditions.push(condition(HELD_BACK, true, "WouldGateTooMany", message));
+        conditions.push(basis.condition(HELD_BACK, true, "WouldGateTooMany", message));
     }
     if let Some(obstacle) = basis.obstacle {
         let message = format!("no node can be repaired: {obstacle}");
-        conditions.push(condition(REPAIR_UNAVAILABLE, true, "NoNodeClaims", message));
+        conditions.push(basis.condition(REPAIR_UNAVAILABLE, true, "NoNodeClaims", message));
     }
     if let Some(report) = basis.disruption {
         let limits = report.waiting > 0;
@@ -123,12 +124,14 @@ pub(super) fn conditions(tally: &Tally<'_>, basis: Basis<'_>) -> Vec<Condition> 
             false => "NoNodeHeldBack",
         };
         let message = report.to_string();
-        conditions.push(condition(DISRUPTION_LIMITED, limits, reason, message));
+        conditions.push(basis.condition(DISRUPTION_LIMITED, limits, reason, message));
     }
-    let wrong = remarks.into_iter();
-    let wrong = wrong.filter_map(|it| Some((it.condition?, it.message)));
-    conditions.extend(wrong.map(|((kind, reason), it)| condition(kind, true, reason, it)));
-    if is_suspended {
+    for remark in remarks {
+        if let [(kind, reason)] = remark.check.published {
+            conditions.push(basis.condition(kind, true, reason, remark.message));
+        }
+    }
+    if rule.is_suspended() {
         let all = "all rules are suspended: they change no node, and their counts stay as they are";
         let it = "the rule changes no node, and its counts stay as they are";
         let (reason, message) = match (basis.suspends_all, rule.pruned) {
@@ -136,7 +139,7 @@ pub(super) fn conditions(tally: &Tally<'_>, basis: Basis<'_>) -> Vec<Condition> 
             (false, true) => (FIELDS_PRUNED, it),
             (false, false) => (SUSPENDED, it),
         };
-        conditions.push(condition(SUSPENDED, true, reason, message.into()));
+        conditions.push(basis.condition(SUSPENDED, true, reason, message.into()));
     }
     conditions
 }

@@ -8,7 +8,7 @@ use crate::testing::at;
 use futures::FutureExt;
 use nodegate_cluster::{Gap, ResourceKind};
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 const READY: &str = "node.gardener.cloud/CriticalComponentsReady";
 
@@ -65,7 +65,9 @@ fn checked(lists: Lists) -> Checkup {
 
 fn found(objects: &[Value]) -> Vec<(&'static str, String)> {
     let findings = checked(lists(objects)).findings.into_iter();
-    findings.map(|fault| (fault.id, fault.object)).collect()
+    findings
+        .map(|fault| (fault.check.id, fault.object))
+        .collect()
 }
 
 /// Asserts these findings, by id and object, and no others.
@@ -127,7 +129,7 @@ fn a_named_daemon_set_without_a_readiness_probe_is_found() {
     let [finding] = &found[..] else {
         panic!("{found:?}");
     };
-    assert_eq!((finding.id, &*finding.object), ("NG020", CNI));
+    assert_eq!((finding.check.id, &*finding.object), ("NG020", CNI));
     for part in [
         "plugin",
         "csidriver.nodegate.dev/<driver>",
@@ -162,7 +164,7 @@ fn a_named_daemon_set_without_a_readiness_probe_is_found() {
 fn a_daemon_set_that_waits_for_a_label_is_not_said_to_be_waited_for_on_each_node() {
     let blind = with(late(), TOLERATIONS, json!([]));
     let found = checked(lists(&[named("a", "cni"), blind])).findings;
-    let said: Vec<_> = found.iter().map(|it| (it.id, &*it.message)).collect();
+    let said: Vec<_> = found.iter().map(|it| (it.check.id, &*it.message)).collect();
     let [("NG002", stuck), ("NG006", early)] = said[..] else {
         panic!("{said:?}");
     };
@@ -328,7 +330,7 @@ fn an_object_missing_from_files_is_only_a_warning() {
     files.are_files = true;
     let answer = checked(files);
     assert_eq!(
-        (answer.findings[0].severity, answer.is_no()),
+        (answer.findings[0].check.severity, answer.is_no()),
         (Severity::Warning, false)
     );
 }
@@ -344,7 +346,7 @@ fn an_object_that_could_not_be_read_is_not_reported_as_missing() {
         let mut lists = lists(&objects);
         lists.missing.push(Gap::failed(kind, "no"));
         let answer = checked(lists);
-        let mut found: Vec<_> = answer.findings.iter().map(|it| it.id).collect();
+        let mut found: Vec<_> = answer.findings.iter().map(|it| it.check.id).collect();
         found.sort_unstable();
         assert_eq!(found, expected, "{kind:?}");
         let unread = answer.unread().unwrap();
@@ -375,7 +377,7 @@ fn a_node_that_the_api_server_refuses_to_write_is_named_with_its_words() {
     let answer = checked(lists(&[rule]));
     let [
         Finding {
-            id,
+            check,
             object,
             message,
             ..
@@ -384,7 +386,7 @@ fn a_node_that_the_api_server_refuses_to_write_is_named_with_its_words() {
     else {
         panic!("{answer:?}");
     };
-    assert_eq!((*id, &**object), ("NG016", "rule/r"));
+    assert_eq!((check.id, &**object), ("NG016", "rule/r"));
     assert_eq!(
         message,
         "it cannot be applied to some nodes, such as node/n: failed to remove taint: refused by the provider"
@@ -412,5 +414,6 @@ fn the_page_about_it_has_a_heading_for_each_id() {
             "docs/kubectl/check.md lacks {heading}"
         );
     }
-    assert_eq!(book.matches("\n## NG").count(), Check::ALL.len());
+    let ids: BTreeSet<&str> = Check::ALL.iter().map(|it| it.id).collect();
+    assert_eq!(book.matches("\n## NG").count(), ids.len());
 }
