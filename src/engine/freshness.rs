@@ -234,6 +234,7 @@ impl WatchStates {
         use WatchState::{Listing, Restarted, Watching};
         let view = self.all.get_mut(&watch)?;
         let was_stale = view.is_stale(self.required, now);
+        let is_one_page = view.as_of.is_some() && view.size <= Some(PAGE);
         let mut as_of = None;
         match (&mut view.state, step) {
             (state, WatchStep::List(asked)) => *state = Listing(asked, Set::default()),
@@ -252,12 +253,11 @@ impl WatchStates {
                     ahead: None,
                 });
             }
-            (state, WatchStep::Require) if view.as_of.is_none() || view.size > Some(PAGE) => {
-                // What was asked for before proves nothing.
-                if let Watching(proof) = state {
-                    (proof.read, proof.ahead) = (Read::Due(now), None);
-                }
+            // What was asked for before proves nothing.
+            (Watching(proof), WatchStep::Require) if !is_one_page => {
+                (proof.read, proof.ahead) = (Read::Due(now), None);
             }
+            (_, WatchStep::Require) if !is_one_page => {}
             (state, WatchStep::Restart | WatchStep::Require) => {
                 if !matches!(state, Listing(..)) {
                     *state = Restarted(now);

@@ -8,13 +8,13 @@ use std::time::Duration;
 
 use super::endpoint::Endpoint;
 use super::state::Policy;
-use crate::api;
-use crate::condition::is_reserved;
-use crate::object::KUBELETS_CONDITIONS;
-use crate::process::LogArgs;
-use crate::selector::{is_dns_subdomain, is_label_key};
-use crate::serve::address::{BindAddress, parse_address};
-use crate::text::documentation;
+use nodegate_cluster::process::LogArgs;
+use nodegate_core::api;
+use nodegate_core::condition::is_reserved;
+use nodegate_core::object::KUBELETS_CONDITIONS;
+use nodegate_core::selector::{is_dns_subdomain, is_label_key};
+use nodegate_core::text::documentation;
+use nodegate_serve::address::{BindAddress, parse_address};
 
 const EXIT_CODES: &str = "Exit codes:
    0  told to stop (SIGTERM, SIGINT), or REPORT_ONCE is set and the condition is True

@@ -10,9 +10,10 @@ use crate::rows::{evidence, gap};
 use crate::snapshot::{
     Snapshot, UnreadyPod, condition, culprit, last_seen, node_of, owner, phase, unready_since,
 };
-use crate::condition::{Detail, Hint, Source};
-use crate::object::{Node, ObjectKey};
-use crate::plan::ConditionOutcome;
+use nodegate_core::api::ConditionStatus;
+use nodegate_core::condition::{Detail, Hint, Source};
+use nodegate_core::object::{Node, ObjectKey};
+use nodegate_core::plan::ConditionOutcome;
 
 /// A condition of a rule on a node.
 #[derive(Debug, Clone, PartialEq, Serialize)]

@@ -19,7 +19,8 @@ use crate::object::{ObjectKey, Taint, UnhealthyStorage};
 
 /// Where to look for what a reason's message does not say.
 #[derive(Debug)]
-pub(crate) enum Hint<'a> {
+#[allow(missing_docs, reason = "the names say it")]
+pub enum Hint<'a> {
     /// Nowhere: the condition is met, or the message says all.
     Nothing,
     /// Nowhere: nothing that it could wait for is meant for the node.
@@ -58,6 +59,7 @@ macro_rules! details {
 
         #[allow(unused_variables, reason = "few columns depend on the fields")]
         impl<'a> Detail<'a> {
+            /// The reason in CamelCase.
             pub fn reason(&self) -> &'a str {
                 match self {
                     $(Self::$reported $({ $($its),+ })? => $said,)+
@@ -65,7 +67,8 @@ macro_rules! details {
                 }
             }
 
-            pub(crate) fn hint(&self) -> Hint<'_> {
+            /// Where else to look.
+            pub fn hint(&self) -> Hint<'_> {
                 match self {
                     $(Self::$reported $({ $($its),+ })? => $sees,)+
                     $(Self::$variant $({ $($field),+ })? => $see,)+

@@ -20,19 +20,21 @@ mod trust;
 mod watch;
 
 pub(crate) use daemon_sets::Revisions;
-pub(crate) use detail::{Detail, Hint};
-pub(crate) use facts::{Condition, Facts, GroupFacts};
-pub use groups::{ByGroup, Component, ComponentGroup, CriticalComponentClass, NamedComponent};
-pub use groups::{CHECK_LABEL, Namespaces};
-pub(crate) use names::Names;
+pub use detail::{Detail, Hint};
+pub use facts::{Condition, Counted, Facts, GroupFacts};
+pub use groups::{
+    ByGroup, CHECK_LABEL, Component, ComponentGroup, CriticalComponentClass, NamedComponent,
+    Namespaces,
+};
+pub use names::Names;
 pub use observations::Observations;
 #[cfg(test)]
 pub(crate) use observations::Reboot;
-pub(crate) use placement::{
-    PassingTaints, Placement, can_share_a_node, placement, selects, tolerates,
-};
-pub(crate) use source::{
+pub use placement::{PassingTaints, Placement, can_share_a_node, placement, selects, tolerates};
+pub use pods::TooNew;
+pub use seen::{Object, Seen};
+pub use source::{
     Source, counts_something, is_ours, is_reserved, is_under_our_domain, names_nothing,
 };
-pub(crate) use trust::Trust;
+pub use trust::Trust;
 pub use watch::{WATCH_LENGTH, Watch};

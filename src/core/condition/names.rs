@@ -14,6 +14,7 @@ pub struct Names<T> {
 }
 
 impl<T> Names<T> {
+    /// One name.
     pub const fn one(name: T) -> Self {
         Self {
             first: name,
@@ -34,6 +35,7 @@ impl<T> Names<T> {
         })
     }
 
+    /// The names that are kept.
     pub fn iter(&self) -> impl Iterator<Item = &T> {
         std::iter::once(&self.first).chain(&self.others)
     }

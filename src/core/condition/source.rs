@@ -143,12 +143,12 @@ fn reserved(kind: &str) -> Option<(&'static Reserved, &str)> {
 }
 
 /// Whether a condition type, or a class's prefix, is under a prefix of synthesized conditions that belong to no class.
-pub(crate) fn is_reserved(kind: &str) -> bool {
+pub fn is_reserved(kind: &str) -> bool {
     reserved(kind).is_some()
 }
 
 /// How to name a component, if the condition type has the prefix of one and names none.
-pub(crate) fn names_nothing(kind: &str) -> Option<&'static str> {
+pub fn names_nothing(kind: &str) -> Option<&'static str> {
     let (Reserved { source, advice, .. }, name) = reserved(kind)?;
     (!advice.is_empty() && source(name).is_none()).then_some(*advice)
 }
@@ -161,7 +161,7 @@ pub fn is_under_our_domain(kind: &str) -> bool {
 }
 
 /// Whether a source of conditions of this type counts something, so that a rule may ask for a minimum.
-pub(crate) fn counts_something(kind: &str) -> bool {
+pub fn counts_something(kind: &str) -> bool {
     reserved(kind).is_some_and(|(reserved, _)| reserved.counts)
 }
 
@@ -197,10 +197,10 @@ mod tests {
         let published: BTreeSet<&str> = published.collect();
         #[rustfmt::skip]
         let lists = [
-            (include_str!("../../charts/nodegate/files/policy/controller.yaml"), "name: conditionPrefixes\n    expression: \"["),
-            (include_str!("../../charts/nodegate/templates/optional.yaml"), "\"conditionPrefixes\" (list "),
-            (include_str!("../../charts/nodegate/values.yaml"), "\n  conditionPrefixes:\n"),
-            (include_str!("../../e2e/tests/install/values.rs"), "const PREFIXES: &str = \"["),
+            (include_str!("../../../charts/nodegate/files/policy/controller.yaml"), "name: conditionPrefixes\n    expression: \"["),
+            (include_str!("../../../charts/nodegate/templates/optional.yaml"), "\"conditionPrefixes\" (list "),
+            (include_str!("../../../charts/nodegate/values.yaml"), "\n  conditionPrefixes:\n"),
+            (include_str!("../../../e2e/tests/install/values.rs"), "const PREFIXES: &str = \"["),
         ];
         for (text, before) in lists {
             let (_, list) = text.split_once(before).expect(before);
@@ -209,12 +209,12 @@ mod tests {
             let words: BTreeSet<&str> = words.filter(|it| it.contains('/')).collect();
             assert_eq!(words, published, "{before}");
         }
-        let tried = include_str!("../../e2e/tests/policy/controller.rs");
+        let tried = include_str!("../../../e2e/tests/policy/controller.rs");
         for prefix in published {
             assert!(tried.contains(&format!("\n    \"{prefix}")), "{prefix}");
         }
-        let documented = include_str!("../../docs/conditions.md");
-        let generated = include_str!("../../e2e/tests/generated/words.rs");
+        let documented = include_str!("../../../docs/conditions.md");
+        let generated = include_str!("../../../e2e/tests/generated/words.rs");
         for prefix in ours() {
             assert!(documented.contains(&format!("`{prefix}")), "{prefix}");
             assert!(generated.contains(&format!("\"{prefix}")), "{prefix}");

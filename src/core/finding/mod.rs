@@ -27,8 +27,10 @@ pub enum Severity {
     Ok,
 }
 
+/// What is checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub(crate) struct Check {
+#[allow(missing_docs, reason = "the names say it")]
+pub struct Check {
     pub id: &'static str,
     pub severity: Severity,
     /// The heading in the documentation.
@@ -90,11 +92,13 @@ checks! {
 
 /// What is wrong with one thing.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub(crate) struct Finding {
+pub struct Finding {
+    /// What was checked.
     #[serde(flatten)]
     pub check: Check,
     /// The object, as `kind/name` or `kind/namespace/name`, its place in a file, or a part of the installation.
     pub object: String,
+    /// What is wrong, as a sentence.
     pub message: String,
     /// How to fix it; empty where the message says so.
     #[serde(skip_serializing_if = "String::is_empty")]
@@ -130,12 +134,14 @@ impl Finding {
         Self::new(check, format!("daemonset/{key}"), what, fix)
     }
 
-    pub(crate) fn but(mut self, severity: Severity) -> Self {
+    /// The same, with another severity.
+    pub fn but(mut self, severity: Severity) -> Self {
         self.check.severity = severity;
         self
     }
 
-    pub(crate) fn is_published_as(&self, kind: &str) -> bool {
+    /// Whether a condition of this type in a rule's status says it.
+    pub fn is_published_as(&self, kind: &str) -> bool {
         self.check.published.iter().any(|(of, _)| *of == kind)
     }
 }

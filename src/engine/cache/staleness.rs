@@ -5,10 +5,10 @@ use std::time::Instant;
 
 use jiff::Timestamp;
 
-use crate::condition::Watch;
-use crate::engine::freshness::{Phase, WatchStates};
-use crate::engine::io::Now;
-use crate::repair::Census;
+use crate::freshness::{Phase, WatchStates};
+use crate::io::Now;
+use nodegate_core::condition::Watch;
+use nodegate_core::repair::Census;
 
 /// Freshness of the cache at the last [`Self::assess`].
 #[derive(Debug, Default)]
