@@ -4,27 +4,29 @@ use std::hash::Hash;
 use std::sync::Arc;
 use std::time::Duration;
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use jiff::Timestamp;
 use tracing::{debug, info, warn};
 
 use super::{RuleWork, Rules};
-use crate::cache::{Cache, CachedRule};
-use crate::count::Count;
-use crate::error::RequestError;
-use crate::io::Request;
-use crate::map::Set;
-use crate::nodes::{Nodes, tally};
-use crate::notice::{self, Notice};
-use crate::outbox::{Job, Outbox};
-use crate::pacer::Class;
-use crate::patch;
-use crate::repairs::{obstacle, prospects};
-use crate::status::{self, Basis, CONFLICTED, HELD_BACK, OUTSIDE_NAMESPACES, SHUT_OUT, Tally};
-use crate::told::Subject;
-use nodegate_core::api::NodeReadinessRuleStatus;
-use nodegate_core::guard::{Guard, Report};
-use nodegate_core::object::{Node, Version};
-use nodegate_core::rule::Rule;
+use crate::api::NodeReadinessRuleStatus;
+use crate::engine::cache::{Cache, CachedRule};
+use crate::engine::count::Count;
+use crate::engine::error::RequestError;
+use crate::engine::io::Request;
+use crate::engine::map::{Set, hash};
+use crate::engine::nodes::{Nodes, tally};
+use crate::engine::notice::{self, Notice};
+use crate::engine::outbox::{Job, Outbox};
+use crate::engine::pacer::Class;
+use crate::engine::patch;
+use crate::engine::repairs::{obstacle, prospects};
+use crate::engine::status::{
+    self, Basis, CONFLICTED, DISRUPTION_LIMITED, HELD_BACK, OUTSIDE_NAMESPACES, REPAIR_UNAVAILABLE,
+    SHUT_OUT, Tally,
+};
+use crate::engine::told::Subject;
+use crate::guard::Guard;
+use crate::object::{Node, Version};
 
 const STATUS_INTERVAL: Duration = Duration::from_secs(1);
 /// How long a first change waits for related ones.
@@ -34,6 +36,15 @@ const STATUS_DELAY: Duration = Duration::from_millis(200);
 const HEAL_INTERVAL: Duration = Duration::from_secs(10);
 /// When a status that an older CRD pruned is tried again.
 const PRUNED_INTERVAL: Duration = Duration::from_secs(30);
+/// The conditions that are logged as they begin to hold, and announced under the same names if there are such Events.
+const TOLD: [&str; 6] = [
+    DISRUPTION_LIMITED,
+    REPAIR_UNAVAILABLE,
+    CONFLICTED,
+    HELD_BACK,
+    SHUT_OUT,
+    OUTSIDE_NAMESPACES,
+];
 
 impl RuleWork {
     /// Schedules a comparison of the status, together with other changes within a moment.
@@ -128,7 +139,8 @@ impl Rules {
             return;
         }
         work.backing = cache.backing(rule);
-        let status = work.status(cached, &tally, cache, self.node_limit, out);
+        let status = work.status(cached, &tally, cache, self.node_limit, out.now.wall);
+        work.tell(cached, &status, cache, out);
         let is_there = status == cached.object.status
             && work.status.written.is_seen_as_of(cached.object.version());
         if is_there || work.status.written.stands_as(&status) {
@@ -189,79 +201,79 @@ impl Rules {
 
 impl RuleWork {
     fn status(
-        &mut self,
+        &self,
         cached: &CachedRule,
         tally: &Tally<'_>,
         cache: &Cache,
         node_limit: usize,
-        out: &mut Outbox,
+        now: Timestamp,
     ) -> NodeReadinessRuleStatus {
         let rule = &*cached.rule;
-        let disruption = self.guard.as_ref().map(Guard::report);
-        if let Some(report) = &disruption {
-            self.tell_disruption(rule, report, out);
-        }
-        let obstacle = obstacle(cache, rule);
-        if self.is_news(Subject::new("RepairUnavailable"), obstacle.as_ref(), out)
-            && let Some(obstacle) = &obstacle
-        {
-            warn!(rule = %rule.name, "the rule cannot repair any node: {obstacle}");
-        }
-        let governors = cache.cluster().rules.governors_of(rule);
         let is_selected = |node: &&Node| {
             let mut spec = rule.spec.iter().filter(|_| !node.deleting);
             spec.any(|spec| spec.selector.matches(&node.labels))
                 && cache.stores.unreadable.left_alone(&node.name).is_none()
         };
         let to_evaluate = (!cache.turn.is_empty()).then(|| cache.nodes.nodes());
-        let previous = self.status.written.status();
-        let previous = previous.unwrap_or(&cached.object.status);
-        let stood = previous.conditions.iter().filter(|it| it.status == "True");
-        let stood: Vec<String> = stood.map(|it| it.type_.clone()).collect();
-        let basis = Basis {
-            rule,
-            suspends_all: cache.rules.suspends_all,
-            backing: &self.backing,
-            disruption: disruption.as_ref(),
-            first_limit: self.first_limit,
-            is_held_back: self.first_gating.is_refused(),
-            allowed_generation: self.first_gating.allowed(),
-            setbacks: &self.setbacks,
-            selected: to_evaluate.map_or(0, |nodes| nodes.filter(is_selected).count()),
-            governors: &governors,
-            prospects: prospects(cache, tally, rule, out.now.wall),
-            obstacle: obstacle.as_deref(),
-            node_limit,
-            previous,
-            now: out.now.wall,
-        };
-        let status = status::build(tally, basis);
-        for (kind, topic) in [
-            (CONFLICTED, &notice::CONFLICTED),
-            (HELD_BACK, &notice::HELD_BACK),
-            (SHUT_OUT, &notice::SHUT_OUT),
-            (OUTSIDE_NAMESPACES, &notice::OUTSIDE_NAMESPACES),
-        ] {
-            let mut conditions = status.conditions.iter();
-            let wrong = conditions.find(|it| it.type_ == kind && it.status == "True");
-            // The messages of a conflict and of a rule that is held back change with each node.
-            let words = wrong.map(|it| match kind {
-                CONFLICTED => (&it.reason, governors.concat()),
-                HELD_BACK => (&it.reason, String::new()),
-                _ => (&it.reason, it.message.clone()),
+        status::build(
+            tally,
+            Basis {
+                rule,
+                suspends_all: cache.rules.suspends_all,
+                backing: &self.backing,
+                disruption: self.guard.as_ref().map(Guard::report).as_ref(),
+                first_limit: self.first_limit,
+                is_held_back: self.first_gating.is_refused(),
+                allowed_generation: self.first_gating.allowed(),
+                setbacks: &self.setbacks,
+                selected: to_evaluate.map_or(0, |nodes| nodes.filter(is_selected).count()),
+                governors: &cache.cluster().rules.governors_of(rule),
+                prospects: prospects(cache, tally, rule, now),
+                obstacle: obstacle(cache, rule).as_deref(),
+                node_limit,
+                previous: self.status.written.or(&cached.object.status),
+                now,
+            },
+        )
+    }
+
+    /// Logs and announces which conditions begin to hold with a new status.
+    fn tell(
+        &mut self,
+        cached: &CachedRule,
+        status: &NodeReadinessRuleStatus,
+        cache: &Cache,
+        out: &mut Outbox,
+    ) {
+        let rule = &*cached.rule;
+        let report = self.guard.as_ref().map(Guard::report);
+        let zones = report.iter().flat_map(|report| &report.zones);
+        let states: Vec<_> = zones.map(|it| (&it.zone, it.state)).collect();
+        let governors = cache.cluster().rules.governors_of(rule);
+        for kind in TOLD {
+            let holding = status::holding(status, kind);
+            let words = holding.map(|it| match kind {
+                // The messages of the first three change with each node.
+                DISRUPTION_LIMITED => hash(&states),
+                CONFLICTED => hash((&it.reason, &governors)),
+                HELD_BACK => hash(&it.reason),
+                _ => hash((&it.reason, &it.message)),
             });
-            let subject = Subject::new(topic.reason);
-            // What stood in the status when this process began was told then.
-            let was_told = !self.told.has(subject) && stood.iter().any(|it| it == kind);
-            if self.is_news(subject, words, out)
-                && !was_told
-                && let Some(Condition { message, .. }) = wrong
-            {
-                warn!(rule = %rule.name, "{message}");
-                out.tell(Notice::on_rule(rule, topic, message.clone()));
+            let subject = Subject::new(kind);
+            let is_known = self.told.has(subject);
+            // What stood in the status when this process began was told then; but the guard has started over.
+            let before = self.status.written.or(&cached.object.status);
+            let stood = kind != DISRUPTION_LIMITED && status::holding(before, kind).is_some();
+            let is_news = self.is_news(subject, words, out) && (is_known || !stood);
+            if let Some(it) = holding.filter(|_| is_news) {
+                warn!(rule = %rule.name, "{}", it.message);
+                if let Some(topic) = notice::TOPICS.iter().find(|it| it.reason == kind) {
+                    out.tell(Notice::on_rule(rule, topic, it.message.clone()));
+                }
+            } else if holding.is_none() && is_known {
+                info!(rule = %rule.name, "{kind} holds no more");
             }
         }
-        status
     }
 
     /// Whether to say this of the rule now.
@@ -274,20 +286,5 @@ impl RuleWork {
         let (rule, now) = (Arc::default(), out.now.monotonic);
         let due = self.told.due(subject, &rule, words, now);
         due.is_some()
-    }
-
-    /// Announces when the guard starts or stops to hold nodes back, and when a zone changes its state meanwhile.
-    fn tell_disruption(&mut self, rule: &Rule, report: &Report, out: &mut Outbox) {
-        let topic = &notice::DISRUPTION_LIMITED;
-        let subject = Subject::new(topic.reason);
-        let held_back = self.told.has(subject);
-        let zones = || report.zones.iter().map(|it| (it.zone.clone(), it.state));
-        let states = (report.waiting > 0).then(|| zones().collect::<Vec<_>>());
-        if self.is_news(subject, states, out) {
-            warn!(rule = %rule.name, "{report}");
-            out.tell(Notice::on_rule(rule, topic, report.to_string()));
-        } else if held_back && report.waiting == 0 {
-            info!(rule = %rule.name, "{report}");
-        }
     }
 }

@@ -16,8 +16,8 @@ use nodegate_core::text::enumerated;
 
 const ACCEPTED: &str = "Accepted";
 pub(crate) const CONFLICTED: &str = "Conflicted";
-const REPAIR_UNAVAILABLE: &str = "RepairUnavailable";
-const DISRUPTION_LIMITED: &str = "DisruptionLimited";
+pub(crate) const REPAIR_UNAVAILABLE: &str = "RepairUnavailable";
+pub(crate) const DISRUPTION_LIMITED: &str = "DisruptionLimited";
 pub(crate) const HELD_BACK: &str = "HeldBack";
 /// The conditions that say what becomes of the rule's nodes.
 const ABOUT_NODES: [&str; 3] = [CONFLICTED, REPAIR_UNAVAILABLE, DISRUPTION_LIMITED];
@@ -41,6 +41,15 @@ const ALL_SUSPENDED: &str = "AllRulesSuspended";
 pub(crate) fn remarks(findings: &[Finding]) -> Vec<Finding> {
     let of_kind = |kind| summed_up(findings.iter().filter(|it| it.is_published_as(kind)));
     REMARKS.into_iter().filter_map(of_kind).collect()
+}
+
+/// The condition of this type, if it holds.
+pub(crate) fn holding<'a>(
+    status: &'a NodeReadinessRuleStatus,
+    kind: &str,
+) -> Option<&'a Condition> {
+    let mut conditions = status.conditions.iter();
+    conditions.find(|it| it.type_ == kind && it.status == "True")
 }
 
 /// Whether a rule's status says that all rules are suspended.
