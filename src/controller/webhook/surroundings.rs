@@ -15,13 +15,13 @@ use tokio::sync::Semaphore;
 use tokio::time::timeout;
 use tracing::debug;
 
-use nodegate_cluster::{client, with_causes};
-use nodegate_core::condition::{CriticalComponentClass, Source};
-use nodegate_core::finding::Around;
-use nodegate_core::guard::Limits;
-use nodegate_core::object::{CsiNode, DaemonSet, Kept, Kind, Node, ObjectKey, RuleObject, Watched};
-use nodegate_core::rule::{CompiledSpec, Rule, RuleSet};
-use nodegate_engine::{Readers, Settings, Stored};
+use crate::cluster::{client, with_causes};
+use crate::condition::{CriticalComponentClass, Source};
+use crate::engine::{Readers, Settings};
+use crate::finding::Around;
+use crate::guard::Limits;
+use crate::object::{CsiNode, DaemonSet, Kept, Kind, Node, ObjectKey, RuleObject, Watched};
+use crate::rule::{CompiledSpec, Rule, RuleSet, limit_components};
 
 /// The timeout of listing rules: longer than that of reads for warnings, shorter than the API server's.
 const RULES_DEADLINE: Duration = Duration::from_secs(5);
@@ -184,8 +184,10 @@ impl Surveyor {
         })?;
         let rules = rules.into_iter().filter_map(|rule| rule.read().ok());
         let rules = rules.map(|it| Rule::compile(&it.metadata, it.spec, self.classes()));
+        let mut rules: Vec<_> = rules.map(Arc::new).collect();
+        limit_components(&mut rules);
         let passing_taints = self.settings.passing_taints.clone();
-        Ok(RuleSet::new(rules.map(Arc::new), passing_taints))
+        Ok(RuleSet::new(rules, passing_taints))
     }
 
     /// The `DaemonSet`s of the cluster, unless there are too many, or they cannot be read in time.

@@ -137,6 +137,11 @@ impl Rule {
         self
     }
 
+    /// Earlier rules come first.
+    pub(super) fn precedence(&self) -> (Option<Timestamp>, &str) {
+        (self.created, &self.name)
+    }
+
     /// Whether the controller may act for the rule: our finalizer is present, or no cleanup will be needed.
     pub fn is_taken_on(&self) -> bool {
         self.finalizer || self.spec.as_ref().is_ok_and(|spec| spec.dry_run)

@@ -31,10 +31,12 @@ pub struct RuleSet {
 pub const MOST_COMPONENTS: usize = 64;
 
 /// Rejects the rules that name more components, together with those before them, than may be named. Takes back those that do so
-/// no longer.
-fn limit_components(rules: &mut [Arc<Rule>]) {
+/// no longer. These must be all rules of the cluster.
+pub(crate) fn limit_components<'r>(rules: impl IntoIterator<Item = &'r mut Arc<Rule>>) {
+    let mut rules: Vec<_> = rules.into_iter().filter(|rule| !rule.deleting).collect();
+    rules.sort_by(|a, b| a.precedence().cmp(&b.precedence()));
     let mut named: BTreeSet<Component> = BTreeSet::new();
-    for rule in rules.iter_mut().filter(|rule| !rule.deleting) {
+    for rule in rules {
         let mut limited = Rule::clone(rule);
         if let Err(Rejection::TooManyComponents(spec)) = limited.spec {
             limited.spec = Ok(*spec);
@@ -55,12 +57,10 @@ fn limit_components(rules: &mut [Arc<Rule>]) {
 }
 
 impl RuleSet {
-    /// Orders the rules by creation time, then by name.
     /// `passing_taints` are the configured keys of other projects' startup taints.
     pub fn new(rules: impl IntoIterator<Item = Arc<Rule>>, passing_taints: Vec<String>) -> Self {
         let mut rules: Vec<_> = rules.into_iter().collect();
-        rules.sort_by(|a, b| (a.created, &a.name).cmp(&(b.created, &b.name)));
-        limit_components(&mut rules);
+        rules.sort_by(|a, b| a.precedence().cmp(&b.precedence()));
         let mut set = Self {
             passing: PassingTaints {
                 configured: passing_taints,

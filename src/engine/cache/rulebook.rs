@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
-use crate::map::Map;
-use nodegate_core::condition::CriticalComponentClass;
-use nodegate_core::object::{Kept, RuleObject};
-use nodegate_core::rule::{Rule, RuleSet};
+use crate::condition::CriticalComponentClass;
+use crate::engine::map::Map;
+use crate::object::{Kept, RuleObject};
+use crate::rule::{Rule, RuleSet, limit_components};
 
 /// How many deleted rules are remembered.
 const FORMER_RULES: usize = 256;
@@ -117,15 +117,11 @@ impl Rulebook {
         if !std::mem::take(&mut self.has_changed) {
             return false;
         }
+        limit_components(self.all.values_mut().map(|cached| &mut cached.rule));
         let rules = self.all.values().map(|cached| cached.rule.clone());
         let passing_taints = self.set.passing.configured.clone();
         self.set = RuleSet::new(rules, passing_taints);
         self.set.former = self.former.iter().cloned().collect();
-        for rule in self.set.rules() {
-            if let Some(cached) = self.all.get_mut(&rule.name) {
-                cached.rule = rule.clone();
-            }
-        }
         self.generation += 1;
         true
     }
