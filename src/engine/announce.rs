@@ -10,6 +10,7 @@ use super::attempt::Undone;
 use super::notice::{self, About, Notice};
 use super::outbox::Outbox;
 use super::repairs;
+use super::schedule::Why;
 use super::told::{Subject, Told};
 use nodegate_core::api::ConditionStatus;
 use nodegate_core::object::Node;
@@ -67,7 +68,7 @@ pub(super) fn announce(
             out.tell(Notice::on_node(node, &notice::TAINT_ADDED, by));
         }
         let adopts = outcome.adopts().then_some(());
-        if is_due(told, node, ADOPTED, &rule.uid, adopts, out) && is_news(rule) {
+        if is_due(told, ADOPTED, &rule.uid, adopts, out) && is_news(rule) {
             info!(node = %node.name, rule = %rule.name, taint = %spec.taint.key, "taint adopted");
             // Such a taint has events with Gardener's names instead.
             if !(spec.waits_for_components() && is_foreign(&spec.taint.key)) {
@@ -79,7 +80,7 @@ pub(super) fn announce(
         let holds = outcome.governs().is_some_and(Decision::holds) && !spec.waits_for_components();
         let lacks = holds.then(|| lacks(outcome));
         if lacks.as_ref().is_none_or(|it| !it.is_empty())
-            && is_due(told, node, HELD, &rule.uid, lacks, out)
+            && is_due(told, HELD, &rule.uid, lacks, out)
         {
             let why = outcome.why();
             info!(node = %node.name, rule = %rule.name, why, "held for a while");
@@ -95,7 +96,7 @@ pub(super) fn announce(
                 Some(it) if it.topic == &notice::REPAIR_BLOCKED => NOT_REPAIRED_YET,
                 _ => NOT_REPAIRED,
             };
-            if is_due(told, node, subject, &rule.uid, words, out)
+            if is_due(told, subject, &rule.uid, words, out)
                 && let Some(notice) = notice
             {
                 repairs::tell(&rule.name, notice, out);
@@ -106,7 +107,7 @@ pub(super) fn announce(
     let kind = missing.map(|(kind, _)| kind);
     let is_long = told.has(MISSING_FOR_LONG);
     for (subject, warns) in [(MISSING_PART, false), (MISSING_FOR_LONG, true)] {
-        if is_due(told, node, subject, &Arc::default(), kind, out)
+        if is_due(told, subject, &Arc::default(), kind, out)
             && let Some((kind, detail)) = missing
             && (warns || !is_long)
         {
@@ -123,10 +124,9 @@ pub(super) fn announce(
     }
 }
 
-/// Whether to say this of a node now. If it is due later, the node is evaluated again then.
+/// Whether to say this of the node now. If it is due later, the node is evaluated again then.
 fn is_due(
     told: &mut Told,
-    node: &Node,
     subject: Subject,
     rule: &Arc<str>,
     words: Option<impl Hash>,
@@ -135,7 +135,7 @@ fn is_due(
     let now = out.now.monotonic;
     match told.due(subject, rule, words, now) {
         Some(at) if at > now => {
-            out.want_node(&node.name, at);
+            out.evaluate_again(at, Why::Due);
             false
         }
         due => due.is_some(),

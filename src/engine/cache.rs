@@ -8,7 +8,6 @@ mod staleness;
 mod stores;
 #[cfg(test)]
 mod tests;
-mod turn;
 mod unreadable;
 
 use std::sync::Arc;
@@ -20,6 +19,7 @@ use tracing::debug;
 
 use super::freshness::{MAX_AGE, Phase, WatchStates, WatchStep};
 use super::io::{Now, Object, Seen};
+use super::schedule::{Schedule, Why};
 use super::settings::Settings;
 use components::Components;
 use entries::{Entries, put};
@@ -37,9 +37,7 @@ pub use rulebook::CachedRule;
 use rulebook::Rulebook;
 use staleness::Freshness;
 use stores::{AnyShelf, Stores};
-pub use stores::{Readers, Stored};
-use turn::Turn;
-pub use unreadable::Broken;
+pub(crate) use unreadable::Broken;
 
 /// A gap of up to this length in the watch of nodes hides no missed heartbeat: the silence still shows afterwards.
 const BLINK: Duration = Duration::from_secs(5);
@@ -53,7 +51,7 @@ pub struct Cache {
     components: Components,
     pub(super) rules: Rulebook,
     pub(super) claims: NodeClaims,
-    pub(super) turn: Turn,
+    pub(super) schedule: Schedule,
     freshness: Freshness,
 }
 
@@ -78,7 +76,7 @@ impl Cache {
             },
             rules: Rulebook::new(settings.passing_taints.clone()),
             claims: NodeClaims::default(),
-            turn: Turn::default(),
+            schedule: Schedule::default(),
             freshness: Freshness::default(),
         }
     }
@@ -189,12 +187,13 @@ impl Cache {
 
     /// Starts to queue nodes for evaluation, with all nodes.
     pub fn begin_evaluations(&mut self) {
-        self.turn.evaluates = true;
-        self.mark_all();
+        self.schedule.evaluates = true;
+        self.mark_all(Why::Anew);
     }
 
-    fn mark_all(&mut self) {
-        self.turn.mark_each(self.nodes.names());
+    fn mark_all(&mut self, why: Why) {
+        self.schedule.changes.rules |= why == Why::Rules;
+        self.schedule.mark_each(self.nodes.names(), why);
     }
 
     /// Takes in what a watch shows, unless something newer is known.
@@ -305,7 +304,7 @@ impl Cache {
             entry.observations.measure_anew(now, step);
         }
         self.freshness.clock_was_set = true;
-        self.mark_all();
+        self.mark_all(Why::Anew);
     }
 
     /// Trusts reporters about their last heartbeats, and rebooted nodes about their boot times, for callers that read nodes
@@ -374,7 +373,7 @@ impl Cache {
         match object.read() {
             Ok(value) => {
                 let left_alone = self.stores.unreadable.clear(watch, &key);
-                self.turn.mark_each(&left_alone);
+                self.schedule.mark_each(left_alone.iter(), Why::Seen);
                 let state = State {
                     key,
                     version,
@@ -393,21 +392,21 @@ impl Cache {
                     node,
                     why,
                 });
-                self.turn.mark_each(&concerned);
+                self.schedule.mark_each(concerned.iter(), Why::Seen);
             }
         }
     }
 
     fn remove(&mut self, watch: Watch, key: &ObjectKey) {
         let left_alone = self.stores.unreadable.clear(watch, key);
-        self.turn.mark_each(&left_alone);
+        self.schedule.mark_each(left_alone.iter(), Why::Seen);
         match watch {
             Watch::Nodes => {
                 if let Some(gone) = self.stores.nodes.remove(key)
                     && let Some(entry) = self.nodes.all.get_mut(&gone.name)
                 {
                     entry.node = None;
-                    self.turn.mark(&gone.name);
+                    self.schedule.mark(&gone.name, Why::Seen);
                     self.nodes.drop_if_empty(&gone.name);
                 }
             }
@@ -475,8 +474,7 @@ impl Cache {
         if self.components.unseen.remove(&watch)
             || is_karpenters && self.views.phase(watch) != before
         {
-            self.turn.changes.rules = true;
-            self.mark_all();
+            self.mark_all(Why::Rules);
         }
     }
 
@@ -488,13 +486,11 @@ impl Cache {
         if watch == Watch::Nodes {
             self.freshness.clock_was_set = false;
         }
-        self.turn.resume();
-        if blind.is_zero() {
-            return;
-        }
+        self.schedule.resume();
+        let Some(blind) = blind else { return };
         debug!(watch = %watch.name(), ?blind, "what was seen is certain again");
         self.freshness.postpone_repair(now.monotonic + blind);
-        self.turn.changes.outage_ended |= blind > MAX_AGE;
+        self.schedule.changes.outage_ended |= blind > MAX_AGE;
         if blind > BLINK && watch == Watch::Nodes {
             // The silence of every reporter counts from now on, because its heartbeats could not be seen.
             let is_followed = !self.rules.set.followed.is_empty();
@@ -505,7 +501,7 @@ impl Cache {
                 }
             }
             if is_followed {
-                self.mark_all();
+                self.mark_all(Why::Current);
             }
         }
     }
@@ -530,8 +526,7 @@ impl Cache {
         let unreadable = &self.stores.unreadable;
         let is_unreadable = unreadable.of(Watch::DaemonSets(group)).next().is_some();
         if self.components.update(group, is_unreadable, &self.views) {
-            self.turn.changes.rules = true;
-            self.mark_all();
+            self.mark_all(Why::Rules);
         }
     }
 
@@ -540,8 +535,7 @@ impl Cache {
         if self.has_synced() && self.rules.sort() {
             self.components.follow(&self.rules.set, &mut self.views);
             self.forget_ended();
-            self.turn.changes.rules = true;
-            self.mark_all();
+            self.mark_all(Why::Rules);
         }
     }
 
@@ -554,7 +548,7 @@ impl Cache {
         let is_late = self.views.is_stale(Watch::Nodes, now.monotonic);
         let entry = self.nodes.entry(&name);
         if entry.put_node(&node, joined, is_late, &self.rules.set, now) {
-            self.turn.mark(&name);
+            self.schedule.mark(&name, Why::Seen);
         }
     }
 
@@ -569,7 +563,7 @@ impl Cache {
         let is_first_sight = self.views.phase(Watch::CsiNodes) != Some(Phase::Listed);
         let entry = self.nodes.entry(name);
         if entry.set_csi_node(csi_node, is_first_sight) {
-            self.turn.mark(name);
+            self.schedule.mark(name, Why::Seen);
         }
         self.nodes.drop_if_empty(name);
     }
@@ -586,7 +580,7 @@ impl Cache {
         let (node, before) = (pod.node.clone(), known.map(|known| known.node.clone()));
         self.take_off(watch, pod.key(), before.filter(|it| *it != node));
         if put(&mut self.nodes.entry(&node).pods, group, pod) {
-            self.turn.mark(&node);
+            self.schedule.mark(&node, Why::Seen);
         }
     }
 
@@ -600,7 +594,7 @@ impl Cache {
         let (node, before) = (slice.node.clone(), known.map(|known| known.node.clone()));
         self.take_off(watch, slice.key(), before.filter(|it| *it != node));
         if put(&mut self.nodes.entry(&node).slices, group, slice) {
-            self.turn.mark(&node);
+            self.schedule.mark(&node, Why::Seen);
         }
     }
 
@@ -608,7 +602,7 @@ impl Cache {
     fn take_off(&mut self, watch: Watch, key: &ObjectKey, node: Option<Arc<str>>) {
         if let Some(node) = node {
             self.nodes.take_off(watch, key, &node);
-            self.turn.mark(&node);
+            self.schedule.mark(&node, Why::Seen);
         }
     }
 
@@ -630,7 +624,7 @@ impl Cache {
     /// must not be able to keep the controller busy: one outside its class's namespaces is only reported, and one that no rule
     /// names concerns only the nodes that it selects, or that have a pod of it.
     fn daemon_set_changed(&mut self, group: ComponentGroup, states: &[Option<&DaemonSet>]) {
-        self.turn.changes.rules = true;
+        self.schedule.changes.rules = true;
         let mut covered = states.iter().flatten();
         if !covered.all(|it| self.components.covers(group, &it.key.namespace)) {
             return;
@@ -639,7 +633,7 @@ impl Cache {
         for (node, entry) in self.nodes.with_nodes() {
             let concerns = |it: &&DaemonSet| selects(it, node) || entry.runs(group, it);
             if is_named || states.iter().flatten().any(concerns) {
-                self.turn.mark(&node.name);
+                self.schedule.mark(&node.name, Why::Seen);
             }
         }
     }
@@ -652,9 +646,9 @@ impl Cache {
             Timestamp::MIN
         };
         let (rule, _) = self.stores.rules.put(state);
-        if let Some(known) = self.rules.put(rule, &self.components.classes, since) {
-            self.turn.shows_status(known);
-        }
+        let known = self.rules.put(rule, &self.components.classes, since);
+        let shown = known.filter(|_| self.schedule.evaluates);
+        self.schedule.changes.statuses.extend(shown);
     }
 
     fn put_claim(&mut self, state: State<NodeClaim>) {
@@ -688,7 +682,8 @@ impl Cache {
         if !self.rules.set.repairing.is_empty() {
             let nodes = self.nodes.nodes();
             let meant = nodes.filter(|node| is_meant(node, self.claims.pool_name(node)));
-            self.turn.mark_each(meant.map(|node| &node.name));
+            self.schedule
+                .mark_each(meant.map(|node| &node.name), Why::Seen);
         }
     }
 }

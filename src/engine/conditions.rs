@@ -13,8 +13,9 @@ use super::map;
 use super::outbox::{Job, Outbox};
 use super::pacer::Class;
 use super::patch;
-use nodegate_core::object::Node;
-use nodegate_core::plan::{ConditionChanges, NewCondition, Urgency};
+use super::schedule::Why;
+use crate::object::Node;
+use crate::plan::{ConditionChanges, NewCondition, Urgency};
 
 /// If only reason or message of a published condition change, a node is written at most this often.
 const MESSAGE_INTERVAL: Duration = Duration::from_secs(5);
@@ -41,7 +42,7 @@ impl ConditionWork {
     ) {
         let now = out.now.monotonic;
         if let Some(at) = self.hold_back(&mut changes, now) {
-            out.want_node(&node.name, at);
+            out.evaluate_again(at, Why::Retry);
         }
         let Some(due) = self.due(&changes, now) else {
             return;

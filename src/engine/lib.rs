@@ -29,6 +29,7 @@ mod pacer;
 mod patch;
 mod repairs;
 mod rules;
+mod schedule;
 mod settings;
 mod startups;
 mod status;

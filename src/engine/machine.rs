@@ -22,6 +22,7 @@ use super::outbox::{Job, Outbox};
 use super::pacer::{Class, Pacer};
 use super::repairs::Repairs;
 use super::rules::{NODES_IN_STATUSES, Rules};
+use super::schedule::Why;
 use super::settings::Settings;
 use super::survey::{self, Survey};
 use super::unreadable::tell_unreadable;
@@ -50,8 +51,6 @@ pub struct Engine {
     leading_since: Option<jiff::Timestamp>,
     /// Whether shutdown has begun.
     is_stopping: bool,
-    /// When a disruption guard may let the controller gate another node.
-    next_gating: Option<Instant>,
     /// How many rule evaluations may still be made before other work is done.
     allowance: usize,
 }
@@ -70,7 +69,6 @@ impl Engine {
             out: Outbox::new(pacer, now),
             leading_since: None,
             is_stopping: false,
-            next_gating: None,
             allowance: EVALUATIONS,
         }
     }
@@ -81,9 +79,7 @@ impl Engine {
         for input in inputs {
             self.take_in(input);
         }
-        while let Some(Job::Node(name)) = self.out.next(Class::Node, false) {
-            self.cache.turn.mark(&name);
-        }
+        self.cache.schedule.wake(now.monotonic);
         self.work();
         self.update_watches();
         self.out.take()
@@ -96,7 +92,7 @@ impl Engine {
         let next = [
             self.out.next_wake(),
             self.cache.views.next_due(now),
-            self.next_gating,
+            self.cache.schedule.next_wake(now),
             gives_way.then_some(now),
             Some(now + PULSE),
         ];
@@ -130,7 +126,7 @@ impl Engine {
         survey.count(survey::BUILD_INFO, &[env!("CARGO_PKG_VERSION")], 1);
         survey.count(survey::LEADER, &[], leads.into());
         survey.count(survey::SUSPENDED, &[], self.cache.rules.suspends_all.into());
-        survey.count(survey::QUEUE_DEPTH, &[], self.cache.turn.len());
+        survey.count(survey::QUEUE_DEPTH, &[], self.cache.schedule.len());
         survey.count(survey::WRITES_IN_FLIGHT, &[], self.out.under_way());
         survey.count(survey::WRITE_LIMIT, &[], self.out.pacer.at_a_time());
         for (kind, number) in self.cache.sizes() {
@@ -226,11 +222,11 @@ impl Engine {
 
     /// Does what can be done now: rules first, then nodes, then what may wait.
     fn work(&mut self) {
-        self.next_gating = None;
+        self.cache.schedule.next_gating = None;
         self.allowance = EVALUATIONS;
         self.rules.allowance = NODES_IN_STATUSES;
         if self.leading_since.is_some() && self.cache.has_synced() && !self.is_stopping {
-            let changes = std::mem::take(&mut self.cache.turn.changes);
+            let changes = std::mem::take(&mut self.cache.schedule.changes);
             if changes.rules {
                 self.rules.sync(&self.cache, &mut self.out);
             }
@@ -265,7 +261,7 @@ impl Engine {
                     Class::Conditions => work.conditions.attempt.backoff.retry_at(at),
                     _ => work.write.parts.retry_at(at),
                 }
-                self.out.want_node(&name, at);
+                self.cache.schedule.by(&name, at, Why::Retry);
             }
         }
     }
@@ -274,15 +270,15 @@ impl Engine {
     fn evaluate(&mut self) {
         let now = self.out.now.monotonic;
         loop {
-            while !self.cache.turn.is_empty()
+            while self.cache.schedule.len() > 0
                 && self.allowance > 0
                 && self.out.pacer.may_begin(Class::Node, now)
-                && let Some(name) = self.cache.turn.next()
+                && let Some((name, why)) = self.cache.schedule.next()
             {
-                self.reconcile(&name);
+                self.reconcile(&name, why);
             }
             // In an outage, writes serve as probes. Gating another node is the probe only if nothing else is to be written.
-            if !self.cache.turn.is_empty() || self.out.pacer.permits(Class::Node, now) == 0 {
+            if self.cache.schedule.len() > 0 || self.out.pacer.permits(Class::Node, now) == 0 {
                 return;
             }
             let (rules, nodes) = (&mut self.rules, &self.nodes);
@@ -291,11 +287,11 @@ impl Engine {
             if granted.is_empty() {
                 break;
             }
-            for name in &granted {
-                self.cache.turn.mark(name);
-            }
+            self.cache
+                .schedule
+                .mark_each(granted.iter(), Why::Permitted);
         }
-        self.next_gating = self.rules.next_gating(&self.cache, now);
+        self.cache.schedule.next_gating = self.rules.next_gating(&self.cache, now);
     }
 
     fn publish(&mut self) {
@@ -303,14 +299,14 @@ impl Engine {
             && let Some(Job::Conditions(name)) = self.out.next(Class::Conditions, is_busy)
         {
             if self.nodes.contains_key(&name) {
-                self.reconcile(&name);
+                self.reconcile(&name, Why::Publishing);
             }
         }
     }
 
     /// Reconciles one node: view, plan, remember, announce, carry out. A change that could hurt waits while what it depends on is
     /// stale.
-    fn reconcile(&mut self, name: &Arc<str>) {
+    fn reconcile(&mut self, name: &Arc<str>, why: Why) {
         let broken = self.cache.stores.unreadable.left_alone(name);
         if let Some(message) = broken.map(ToString::to_string) {
             if let Some(work) = self.nodes.get_mut(name) {
@@ -346,7 +342,7 @@ impl Engine {
             watching_since: leading_since,
         };
         let mut plan = plan::plan(cluster, state, history, now.wall);
-        debug!(node = %name, writes = plan.writes_node(), outcomes = plan.outcomes.len(), "evaluated");
+        let (writes, outcomes) = (plan.writes_node(), plan.outcomes.len());
         // Rules on one node are compared with each other, and each looks at all that is there.
         let rules = state.selecting.len();
         let cost = 1 + rules + rules * rules / 64 + (1 + rules) * state.size(cluster) / 32;
@@ -371,8 +367,13 @@ impl Engine {
         self.repairs.begin(node, &plan, &self.cache, &mut self.out);
         work.write.write(node, plan, &work.startups, &mut self.out);
         if is_stale {
-            self.cache.turn.withhold(name);
+            self.cache.schedule.withheld.insert(name.clone());
         }
+        if let Some((at, why)) = self.out.again.take() {
+            self.cache.schedule.by(name, at, why);
+        }
+        let (schedule, now) = (&self.cache.schedule, now.monotonic);
+        debug!(node = %name, %why, writes, outcomes, next = ?schedule.due(name, now), "evaluated");
     }
 
     fn forget(&mut self, name: &Arc<str>) {
@@ -385,7 +386,7 @@ impl Engine {
                 self.rules
                     .forget_node(name, &record.rule, true, &mut self.out);
             }
-            self.out.forget(&Job::Node(name.clone()));
+            self.cache.schedule.forget(name);
             for class in [Class::Node, Class::Conditions] {
                 self.out.pacer.refused.forget(class, name);
             }
@@ -397,7 +398,7 @@ impl Engine {
     fn is_busy(&self) -> bool {
         let (pacer, now) = (&self.out.pacer, self.out.now.monotonic);
         let is_paused = || pacer.not_before(Class::Node, now).is_some();
-        pacer.under_way(Class::Node) > 0 || !self.cache.turn.is_empty() && !is_paused()
+        pacer.under_way(Class::Node) > 0 || self.cache.schedule.len() > 0 && !is_paused()
     }
 
     fn answered(&mut self, id: RequestId, answer: Result<Answer, RequestError>) {
@@ -405,7 +406,7 @@ impl Engine {
             return;
         };
         match purpose {
-            Job::Node(name) => self.node_answered(&name, answer.and_then(Answer::node)),
+            Job::WriteNode(name) => self.node_answered(&name, answer.and_then(Answer::node)),
             Job::Conditions(name) => {
                 self.conditions_answered(&name, answer.and_then(Answer::node));
             }
@@ -482,7 +483,7 @@ impl Engine {
                 self.cache.patched_node(version, *patched, write.taints);
             }
         }
-        self.cache.turn.mark(name);
+        self.cache.schedule.mark(name, Why::Answered);
     }
 
     fn conditions_answered(
@@ -497,6 +498,6 @@ impl Engine {
         if let Ok(node) = result {
             self.cache.apply_answer(Object::Node(node), self.out.now);
         }
-        self.cache.turn.mark(name);
+        self.cache.schedule.mark(name, Why::Answered);
     }
 }

@@ -14,6 +14,7 @@ use super::notice::{self, About, Notice};
 use super::outbox::{Job, Outbox};
 use super::pacer::Class;
 use super::patch;
+use super::schedule::Why;
 use super::startups::Startups;
 use nodegate_core::object::{Node, Taint, Version, Watched};
 use nodegate_core::plan::{ChangeKind, Decision, NodePlan, Outcome, TaintChange, TaintPlan};
@@ -97,7 +98,7 @@ impl WriteWork {
         };
         let (part, write) = match chosen {
             Ok(chosen) => chosen,
-            Err(at) => return out.want_node(&node.name, at),
+            Err(at) => return out.evaluate_again(at, Why::Retry),
         };
         let request = Request::PatchNode(node.name.clone(), patch::node(node, &write));
         self.attempt.under_way = true;
@@ -107,7 +108,7 @@ impl WriteWork {
             taints: write.taints(node),
             plan: write,
         }));
-        out.ask(Job::Node(node.name.clone()), request);
+        out.ask(Job::WriteNode(node.name.clone()), request);
     }
 
     /// Chooses the whole plan if the API server has refused none of it and no one undoes it; otherwise the first part that may
@@ -192,7 +193,7 @@ impl WriteWork {
         }
         self.attempt.under_way = true;
         let request = Request::ReadNode(name.clone());
-        out.ask(Job::Node(name.clone()), request);
+        out.ask(Job::WriteNode(name.clone()), request);
         None
     }
 

@@ -10,6 +10,7 @@ use super::conditions::ConditionWork;
 use super::io::until;
 use super::node_writes::WriteWork;
 use super::outbox::Outbox;
+use super::schedule::Why;
 use super::startups::Startups;
 use super::status::{Record, Tally};
 use super::told::Told;
@@ -73,7 +74,7 @@ impl NodeWork {
         }
         if let Some(recheck) = plan.recheck {
             let at = now.monotonic + until(recheck, now.wall);
-            out.want_node(&node.name, at);
+            out.evaluate_again(at, Why::Due);
         }
     }
 

@@ -12,7 +12,8 @@ use super::io::{Effect, Now, Request, RequestId};
 use super::map::Map;
 use super::notice::Notice;
 use super::pacer::{CLASSES, Class, Pacer};
-use nodegate_core::condition::Watch;
+use super::schedule::Why;
+use crate::condition::Watch;
 
 /// How long a status yields to taint writes: a status that lists nodes costs the API server as much as several of those.
 const STATUS_PATIENCE: Duration = Duration::from_secs(3);
@@ -25,7 +26,7 @@ const MAX_EVENTS: usize = 32_768;
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Job {
     /// Write a node's taints and annotations, or read it after a conflict.
-    Node(Arc<str>),
+    WriteNode(Arc<str>),
     Conditions(Arc<str>),
     Finalizers(Arc<str>),
     /// Write the status of the rule with this UID.
@@ -45,7 +46,7 @@ impl Job {
     /// Its class, and the name or UID of the one object that is written.
     const fn parts(&self) -> (Class, Option<&Arc<str>>) {
         match self {
-            Self::Node(it) => (Class::Node, Some(it)),
+            Self::WriteNode(it) => (Class::Node, Some(it)),
             Self::Conditions(it) => (Class::Conditions, Some(it)),
             Self::Finalizers(it) | Self::Status(it) => (Class::Rule, Some(it)),
             Self::Claim(it) => (Class::Claim, Some(it)),
@@ -67,6 +68,8 @@ pub struct Outbox {
     /// The wanted jobs of each class, soonest first.
     wanted: [BTreeSet<(Instant, Job)>; CLASSES],
     due: Map<Job, Instant>,
+    /// When the node that is being evaluated is evaluated again if nothing happens, and why.
+    pub again: Option<(Instant, Why)>,
     effects: Vec<Effect>,
     next: RequestId,
     under_way: Map<RequestId, (Instant, Job)>,
@@ -81,6 +84,7 @@ impl Outbox {
             put_off: None,
             wanted: Default::default(),
             due: Map::default(),
+            again: None,
             effects: Vec::new(),
             next: 0,
             under_way: Map::default(),
@@ -97,9 +101,9 @@ impl Outbox {
         self.wanted[job.class() as usize].insert((at, job))
     }
 
-    /// Evaluates the node at this time, or earlier if that is wanted.
-    pub fn want_node(&mut self, name: &Arc<str>, at: Instant) {
-        self.want(Job::Node(name.clone()), at);
+    /// Evaluates the node that is being evaluated again at this time at the latest.
+    pub fn evaluate_again(&mut self, at: Instant, why: Why) {
+        self.again = self.again.into_iter().chain([(at, why)]).min();
     }
 
     pub fn forget(&mut self, job: &Job) {
@@ -115,13 +119,12 @@ impl Outbox {
     }
 
     /// Takes the next job of this class, if it is due and the pacer permits it. While nodes are written, statuses yield for some
-    /// seconds, and conditions are published one at a time. The evaluation of a node is no request yet.
+    /// seconds, and conditions are published one at a time.
     pub fn next(&mut self, class: Class, is_busy: bool) -> Option<Job> {
         let now = self.now.monotonic;
         let wanted = &mut self.wanted[class as usize];
         let due = wanted.first()?.0;
         let is_permitted = match class {
-            Class::Node => true,
             Class::Conditions => self.pacer.may_publish(class, is_busy, now),
             Class::Rule if is_busy && now < due + STATUS_PATIENCE => false,
             _ => self.pacer.may_begin(class, now),

@@ -22,6 +22,7 @@ use super::notice::{self, Notice};
 use super::outbox::{Job, Outbox};
 use super::pacer::Class;
 use super::patch;
+use super::schedule::Why;
 use super::status::{Prospects, Tally};
 use nodegate_core::api::RepairAction;
 use nodegate_core::api::names::NOT_READY_IN_TIME;
@@ -106,8 +107,7 @@ impl Repairs {
             later = out.pacer.not_before(Class::Claim, now).or(Some(now + TURN));
         }
         if let Some(at) = later {
-            out.want_node(&node.name, at);
-            return;
+            return out.evaluate_again(at, Why::Retry);
         }
         let lacked = outcome.unmet().next();
         let deletion = Deletion {
@@ -154,7 +154,7 @@ impl Repairs {
                 if !is_confirmed {
                     work.attempt
                         .ended(Some(&RequestError::Conflict), out.now.monotonic);
-                    cache.turn.mark(&deletion.node.name);
+                    cache.schedule.mark(&deletion.node.name, Why::Answered);
                     return None;
                 }
                 let delete = Request::DeleteNodeClaim {
@@ -178,7 +178,7 @@ impl Repairs {
             (step, Err(error)) => {
                 work.attempt.ended(Some(&error), out.now.monotonic);
                 deletion.tell_failure(&error, out);
-                cache.turn.mark(&deletion.node.name);
+                cache.schedule.mark(&deletion.node.name, Why::Answered);
                 // One that counts twice, or was not carried out, only makes the next wait longer.
                 let may_be_done = step == Step::Delete && error.may_be_done();
                 return may_be_done.then_some(deletion);

@@ -214,7 +214,7 @@ impl RuleWork {
             spec.any(|spec| spec.selector.matches(&node.labels))
                 && cache.stores.unreadable.left_alone(&node.name).is_none()
         };
-        let to_evaluate = (!cache.turn.is_empty()).then(|| cache.nodes.nodes());
+        let to_evaluate = (cache.schedule.len() > 0).then(|| cache.nodes.nodes());
         status::build(
             tally,
             Basis {

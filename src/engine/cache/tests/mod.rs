@@ -84,7 +84,7 @@ fn decision(cache: &mut Cache, now: Timestamp) -> (Decision, bool) {
 
 /// The queued nodes.
 fn follows(cache: &mut Cache) -> Vec<Arc<str>> {
-    std::iter::from_fn(|| cache.turn.next()).collect()
+    std::iter::from_fn(|| cache.schedule.next().map(|it| it.0)).collect()
 }
 
 /// The node `n` in this boot, with this last heartbeat of its reporter; its bootstrap was completed in boot `a`.
@@ -200,7 +200,7 @@ fn amounts_of_a_resource_are_news_where_a_rule_counts_it() {
     for (name, rule, shown, is_news) in cases {
         let mut cache = synced(&gpus("7").version(1), &rule);
         cache.begin_evaluations();
-        while cache.turn.next().is_some() {}
+        while cache.schedule.next().is_some() {}
         let shown = shown.version(2);
         cache.apply(Seen::Apply(Object::Node(shown.object())), now(10));
         assert_eq!(!follows(&mut cache).is_empty(), is_news, "{name}");

@@ -245,7 +245,8 @@ fn a_daemon_set_that_no_rule_names_concerns_only_the_nodes_that_it_selects() {
     lists(&mut cache, Watch::Pods(Named(0)), None);
     let agent = |zone: &str| daemon_set("tools/agent").node_selector("zone", zone);
     let evaluated = |cache: &mut Cache| {
-        let mut dirty: Vec<_> = std::iter::from_fn(|| cache.turn.next()).collect();
+        let mut dirty: Vec<_> =
+            std::iter::from_fn(|| cache.schedule.next().map(|it| it.0)).collect();
         dirty.sort();
         dirty.join(" ")
     };
