@@ -530,12 +530,17 @@ impl Cache {
         }
     }
 
-    /// If rules have changed, sorts them again and marks every node for evaluation; not until everything has synced.
+    /// If rules have changed, sorts them again and marks the nodes that this concerns; not until everything has synced.
     fn conclude(&mut self) {
-        if self.has_synced() && self.rules.sort() {
+        if self.has_synced()
+            && let Some(concerns) = self.rules.sort()
+        {
             self.components.follow(&self.rules.set, &mut self.views);
             self.forget_ended();
-            self.mark_all(Why::Rules);
+            self.schedule.changes.rules = true;
+            let nodes = self.nodes.nodes().filter(|node| concerns(node));
+            let names = nodes.map(|node| &node.name);
+            self.schedule.mark_each(names, Why::Rules);
         }
     }
 

@@ -228,7 +228,7 @@ impl Engine {
         if self.leading_since.is_some() && self.cache.has_synced() && !self.is_stopping {
             let changes = std::mem::take(&mut self.cache.schedule.changes);
             if changes.rules {
-                self.rules.sync(&self.cache, &mut self.out);
+                self.rules.sync(&self.cache, &mut self.nodes, &mut self.out);
             }
             self.tell_suspension();
             self.rules

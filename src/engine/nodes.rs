@@ -31,7 +31,7 @@ pub(super) fn tally<'a>(rule: &str, nodes: &'a Nodes) -> Tally<'a> {
 pub struct NodeWork {
     /// The node's UID. Another UID means another node of the same name.
     uid: Arc<str>,
-    /// The generation of the rules at the last evaluation; 0 if this process has not evaluated the node.
+    /// The generation of the rules that the last evaluation stands for; 0 if this process has not evaluated the node.
     pub rules_seen: u64,
     pub write: WriteWork,
     pub records: Vec<Record>,

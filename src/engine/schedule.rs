@@ -101,6 +101,10 @@ impl Schedule {
         self.queued.remove_entry(&self.queue.pop_front()?)
     }
 
+    pub(super) fn is_queued(&self, name: &str) -> bool {
+        self.queued.contains_key(name)
+    }
+
     /// How many nodes are queued.
     pub(super) fn len(&self) -> usize {
         self.queue.len()

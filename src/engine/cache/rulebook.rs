@@ -7,11 +7,23 @@ use jiff::Timestamp;
 
 use crate::condition::CriticalComponentClass;
 use crate::engine::map::Map;
-use crate::object::{Kept, RuleObject};
+use crate::object::{Kept, Node, RuleObject};
 use crate::rule::{Rule, RuleSet, limit_components};
 
 /// How many deleted rules are remembered.
 const FORMER_RULES: usize = 256;
+
+/// When more rules than this change together, all nodes are evaluated: to look for those that it concerns costs as much.
+const MANY: usize = 8;
+
+/// Whether a node may depend on a rule: by its labels, taints or records. A new rule may have a deleted one's name.
+fn may_concern(rule: &Rule, node: &Node) -> bool {
+    let key = rule.reach.as_ref().map(|it| &it.key);
+    let is_its = |id: &str| id.ends_with(&*rule.uid) || id.ends_with(&*rule.name);
+    rule.selects(&node.labels)
+        || node.taints.iter().any(|it| Some(&it.key) == key)
+        || node.annotations_about("").any(|(key, _)| is_its(key))
+}
 
 /// A rule as it was shown, and compiled.
 #[derive(Debug)]
@@ -30,7 +42,7 @@ pub(crate) struct Rulebook {
     former: VecDeque<Arc<Rule>>,
     /// The rules in order, as of the last [`Self::sort`].
     pub set: RuleSet,
-    /// Grows whenever `set` changes, and all nodes are evaluated again.
+    /// Grows whenever `set` changes, and the nodes that this concerns are evaluated again.
     pub generation: u64,
     /// Whether all rules are suspended, whatever their specs say.
     pub suspends_all: bool,
@@ -112,17 +124,33 @@ impl Rulebook {
         self.former.push_back(rule);
     }
 
-    /// Sorts the rules again, if any has changed; returns whether that is so.
-    pub(super) fn sort(&mut self) -> bool {
+    /// Sorts the rules again, if any has changed; returns then which nodes that may concern.
+    ///
+    /// These are the nodes that a rule which has changed selects or selected, and those with its records, or with a taint of its
+    /// key, which may be looked through, left behind or handed over. It concerns all nodes if heartbeats are followed that were
+    /// not, or the other way round, and if the rule repairs: its limits count the late nodes of other rules.
+    pub(super) fn sort(&mut self) -> Option<impl Fn(&Node) -> bool + use<>> {
         if !std::mem::take(&mut self.has_changed) {
-            return false;
+            return None;
         }
         limit_components(self.all.values_mut().map(|cached| &mut cached.rule));
         let rules = self.all.values().map(|cached| cached.rule.clone());
         let passing_taints = self.set.passing.configured.clone();
-        self.set = RuleSet::new(rules, passing_taints);
+        let before = std::mem::replace(&mut self.set, RuleSet::new(rules, passing_taints));
         self.set.former = self.former.iter().cloned().collect();
         self.generation += 1;
-        true
+        let mut changed: Vec<Arc<Rule>> = Vec::new();
+        for (a, b) in [
+            (before.rules(), self.set.rules()),
+            (&before.former, &self.set.former),
+        ] {
+            changed.extend(a.iter().filter(|it| !b.contains(it)).cloned());
+            changed.extend(b.iter().filter(|it| !a.contains(it)).cloned());
+        }
+        let repairs = |rule: &Arc<Rule>| rule.spec.iter().any(|it| it.ours.repair.is_some());
+        let concerns_all = changed.len() > MANY
+            || before.followed != self.set.followed
+            || changed.iter().any(repairs);
+        Some(move |node: &Node| concerns_all || changed.iter().any(|rule| may_concern(rule, node)))
     }
 }

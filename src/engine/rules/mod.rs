@@ -16,6 +16,7 @@ use super::attempt::Attempt;
 use super::cache::{Cache, CachedRule};
 use super::count::RuleCount;
 use super::map::Map;
+use super::nodes::Nodes;
 use super::notice::{self, Notice};
 use super::outbox::Outbox;
 use super::status::WrittenStatus;
@@ -32,6 +33,8 @@ pub(super) const NODES_IN_STATUSES: usize = 50_000;
 #[derive(Debug)]
 pub struct Rules {
     pub works: Map<Arc<str>, RuleWork>,
+    /// The generation of the rules as of the last [`Self::sync`].
+    generation: u64,
     /// For how many nodes statuses may still be built before other work is done.
     pub allowance: usize,
     gating_limits: Limits,
@@ -74,14 +77,25 @@ impl Rules {
     pub fn new(gating_limits: Limits, node_limit: usize) -> Self {
         Self {
             works: Map::default(),
+            generation: 0,
             allowance: 0,
             gating_limits,
             node_limit,
         }
     }
 
-    /// Takes in the current set of rules.
-    pub fn sync(&mut self, cache: &Cache, out: &mut Outbox) {
+    /// Takes in the current set of rules. The nodes that a change of it concerns are queued by now; the others are as if they were
+    /// evaluated since.
+    pub fn sync(&mut self, cache: &Cache, nodes: &mut Nodes, out: &mut Outbox) {
+        let generation = cache.rules.generation;
+        let before = std::mem::replace(&mut self.generation, generation);
+        if before < generation {
+            for (name, work) in nodes {
+                if work.rules_seen == before && !cache.schedule.is_queued(name) {
+                    work.rules_seen = generation;
+                }
+            }
+        }
         self.works.retain(|uid, work| {
             let known = cache.rules.all.get(&work.name);
             let stays = known.is_some_and(|it| it.rule.uid == *uid);
@@ -91,7 +105,7 @@ impl Rules {
             stays
         });
         for cached in cache.rules.all.values() {
-            self.sync_rule(cached, cache.rules.generation, out);
+            self.sync_rule(cached, generation, out);
         }
     }
 

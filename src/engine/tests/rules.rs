@@ -57,6 +57,29 @@ fn a_deleted_rule_does_not_wait_until_nothing_else_is_done_on_any_node() {
 }
 
 #[test]
+fn a_deleted_rule_does_not_wait_for_nodes_that_it_does_not_concern() {
+    let of = |name: &str| {
+        let gate = rule(name).waits_for("Net").selects("pool", name);
+        gate.taint(&format!("readiness.k8s.io/{name}"), "NoSchedule")
+    };
+    let nodes = [("n", "r"), ("busy", "s")].map(|(name, pool)| node(name).label("pool", pool));
+    let mut bench = Bench::new(&[of("r"), of("s")], &nodes);
+    bench.held_up = |request| matches!(request, Request::PatchNode(it, _) if **it == *"busy");
+    bench.change("busy", |node| {
+        node["status"]["conditions"] = json!([{"type": "Net", "status": "True"}]);
+    });
+    assert_eq!(bench.pending.len(), 1);
+    bench.sees_rule(&of("r").deleting());
+    assert_eq!(bench.taints("n"), [""; 0]);
+    assert_eq!(bench.rule("r")["metadata"]["finalizers"], Value::Null);
+    assert_eq!(
+        bench.pending.len(),
+        1,
+        "the other node is still being written"
+    );
+}
+
+#[test]
 fn a_rule_that_cannot_be_written_says_so_once() {
     let mut bench = Bench::refusing(&[gate().without_finalizer()], &[node("n")], |request| {
         let is_rule = matches!(request, Request::PatchRule(..));

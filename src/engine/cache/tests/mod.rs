@@ -1,6 +1,7 @@
 //! How watch events and write responses change the cache.
 
 mod named;
+mod rules;
 
 use std::sync::LazyLock;
 use std::time::Duration;
