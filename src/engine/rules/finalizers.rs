@@ -6,17 +6,17 @@ use kube::Resource;
 use tracing::{info, warn};
 
 use super::{RuleWork, Rules};
-use crate::cache::{Cache, CachedRule};
-use crate::error::RequestError;
-use crate::io::{Object, Request};
-use crate::nodes::Nodes;
-use crate::notice::{self, Notice};
-use crate::outbox::{Job, Outbox};
-use crate::pacer::Class;
-use crate::patch;
-use nodegate_core::api::names::FINALIZER;
-use nodegate_core::condition::Watch;
-use nodegate_core::object::{RuleObject, Watched};
+use crate::api::names::FINALIZER;
+use crate::condition::Watch;
+use crate::engine::cache::{Cache, CachedRule};
+use crate::engine::error::RequestError;
+use crate::engine::io::{Object, Request};
+use crate::engine::nodes::Nodes;
+use crate::engine::notice;
+use crate::engine::outbox::{Job, Outbox};
+use crate::engine::pacer::Class;
+use crate::engine::patch;
+use crate::object::{RuleObject, Watched};
 
 /// After this many refusals of our finalizer (about ten seconds), other rules stop waiting for it.
 const REFUSALS: u32 = 8;
@@ -86,11 +86,8 @@ impl Rules {
         };
         if error.is_refusal() {
             warn!(rule = %work.name, "cannot write the rule's finalizers: {error}");
-            if work.finalizers.refusals == 1
-                && let Some(held) = cache.rules.all.get(&work.name)
-            {
-                let topic = &notice::FINALIZERS_UNWRITTEN;
-                out.tell(Notice::on_rule(&held.rule, topic, error.to_string()));
+            if work.finalizers.refusals == 1 {
+                work.tell_refusal(&notice::FINALIZERS_UNWRITTEN, &error, out);
             }
             if work.finalizers.refusals >= REFUSALS && matches!(error, RequestError::Failed(_)) {
                 cache.refused_finalizer(&work.name);

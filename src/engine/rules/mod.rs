@@ -15,9 +15,10 @@ use tracing::{info, warn};
 use super::attempt::Attempt;
 use super::cache::{Cache, CachedRule};
 use super::count::RuleCount;
+use super::error::RequestError;
 use super::map::Map;
 use super::nodes::Nodes;
-use super::notice::{self, Notice};
+use super::notice::{self, About, Notice, Topic};
 use super::outbox::Outbox;
 use super::status::WrittenStatus;
 use super::told::{Subject, Told};
@@ -149,5 +150,12 @@ impl Rules {
             out.tell(Notice::on_rule(rule, topic, why));
         }
         work.status_changed(out);
+    }
+}
+
+impl RuleWork {
+    fn tell_refusal(&self, topic: &'static Topic, error: &RequestError, out: &mut Outbox) {
+        let about = About::rule(&self.name, &self.uid);
+        out.tell(Notice::new(about, topic, error.to_string()));
     }
 }

@@ -183,12 +183,8 @@ impl Rules {
             Err(error) => {
                 work.status.written.failed();
                 attempt.wait_until(now + STATUS_INTERVAL);
-                if error.is_refusal()
-                    && attempt.refusals == 1
-                    && let Some(held) = cache.rules.all.get(&work.name)
-                {
-                    let topic = &notice::STATUS_UNWRITTEN;
-                    out.tell(Notice::on_rule(&held.rule, topic, error.to_string()));
+                if error.is_refusal() && attempt.refusals == 1 {
+                    work.tell_refusal(&notice::STATUS_UNWRITTEN, &error, out);
                 }
                 if error.is_refusal() || error == RequestError::Conflict {
                     warn!(rule = %work.name, "cannot write the rule's status: {error}");
