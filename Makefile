@@ -78,6 +78,8 @@ lint: ## Check formatting, that versions agree and docs stay short, and run clip
 	hack/versions
 	hack/words
 	$(CARGO) fmt --all --check
+	@# By itself, without what other members have Cargo add to the same crates.
+	! $(CARGO) tree --package nodegate-core --edges normal --prefix none | grep -E '^(axum|hyper|kube-client|kube-runtime|tokio) '
 	$(CARGO) clippy --workspace --all-targets -- -D warnings
 
 audit: $(TOOLS)/cargo-deny ## Check licences, sources and advisories of dependencies, and the workflows; needs the network, and pipx

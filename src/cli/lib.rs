@@ -18,6 +18,11 @@
 //! 5. Tests of values stay beside the code; `docs/kubectl.md` has the output on a real cluster, and `e2e/tests/cli` checks
 //!    it.
 
+#![cfg_attr(
+    test,
+    allow(clippy::disallowed_methods, reason = "tests may begin at any time")
+)]
+
 mod check;
 mod command;
 mod complete;

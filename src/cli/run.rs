@@ -1,5 +1,7 @@
 //! Runs a command: reads what it wants, and writes the answer. Only this module knows the terminal and the process.
 
+#![allow(clippy::disallowed_methods, reason = "it deals with the cluster now")]
+
 mod access;
 mod follow;
 mod help;

@@ -16,6 +16,11 @@
 //! | [`plan`] | one plan per node, from the decisions of all rules |
 //! | [`finding`] | what is wrong with rules and what they wait for: one message each |
 
+#![cfg_attr(
+    test,
+    allow(clippy::disallowed_methods, reason = "tests may begin at any time")
+)]
+
 #[cfg(test)]
 extern crate self as nodegate_core;
 
@@ -37,3 +42,12 @@ pub mod selector;
 #[cfg(test)]
 mod testing;
 pub mod text;
+
+#[cfg(test)]
+mod circles {
+    #[test]
+    fn rooms_use_each_other_in_no_circle() {
+        let circles = crate::testing::rooms::circles(env!("CARGO_MANIFEST_DIR").as_ref());
+        assert!(circles.is_empty(), "{circles:#?}");
+    }
+}

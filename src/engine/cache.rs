@@ -37,7 +37,8 @@ pub use rulebook::CachedRule;
 use rulebook::Rulebook;
 use staleness::Freshness;
 use stores::{AnyShelf, Stores};
-pub(crate) use unreadable::Broken;
+pub use stores::{Readers, Stored};
+pub use unreadable::Broken;
 
 /// A gap of up to this length in the watch of nodes hides no missed heartbeat: the silence still shows afterwards.
 const BLINK: Duration = Duration::from_secs(5);
@@ -487,7 +488,9 @@ impl Cache {
             self.freshness.clock_was_set = false;
         }
         self.schedule.resume();
-        let Some(blind) = blind else { return };
+        if blind.is_zero() {
+            return;
+        }
         debug!(watch = %watch.name(), ?blind, "what was seen is certain again");
         self.freshness.postpone_repair(now.monotonic + blind);
         self.schedule.changes.outage_ended |= blind > MAX_AGE;

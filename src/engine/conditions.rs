@@ -14,8 +14,8 @@ use super::outbox::{Job, Outbox};
 use super::pacer::Class;
 use super::patch;
 use super::schedule::Why;
-use crate::object::Node;
-use crate::plan::{ConditionChanges, NewCondition, Urgency};
+use nodegate_core::object::Node;
+use nodegate_core::plan::{ConditionChanges, NewCondition, Urgency};
 
 /// If only reason or message of a published condition change, a node is written at most this often.
 const MESSAGE_INTERVAL: Duration = Duration::from_secs(5);

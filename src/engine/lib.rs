@@ -2,6 +2,11 @@
 //! its own, and every time is a parameter, so the simulation drives the code that runs in production; the controller
 //! only carries data in and out. Start at `machine`, whose [`io::Input`]s and [`io::Effect`]s are its whole interface.
 
+#![cfg_attr(
+    test,
+    allow(clippy::disallowed_methods, reason = "tests may begin at any time")
+)]
+
 mod announce;
 mod attempt;
 mod cache;
@@ -54,3 +59,12 @@ pub use pacer::{LONGEST_WAIT, Rate};
 pub use settings::Settings;
 pub use status::{REMARKS, says_all_suspended, says_held_back};
 pub use survey::{GAUGES, Reading};
+
+#[cfg(test)]
+mod circles {
+    #[test]
+    fn rooms_use_each_other_in_no_circle() {
+        let circles = crate::testing::rooms::circles(env!("CARGO_MANIFEST_DIR").as_ref());
+        assert!(circles.is_empty(), "{circles:#?}");
+    }
+}

@@ -373,7 +373,7 @@ impl Engine {
             self.cache.schedule.by(name, at, why);
         }
         let (schedule, now) = (&self.cache.schedule, now.monotonic);
-        debug!(node = %name, %why, writes, outcomes, next = ?schedule.due(name, now), "evaluated");
+        debug!(node = %name, ?why, writes, outcomes, next = ?schedule.due(name, now), "evaluated");
     }
 
     fn forget(&mut self, name: &Arc<str>) {

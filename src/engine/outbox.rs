@@ -13,7 +13,7 @@ use super::map::Map;
 use super::notice::Notice;
 use super::pacer::{CLASSES, Class, Pacer};
 use super::schedule::Why;
-use crate::condition::Watch;
+use nodegate_core::condition::Watch;
 
 /// How long a status yields to taint writes: a status that lists nodes costs the API server as much as several of those.
 const STATUS_PATIENCE: Duration = Duration::from_secs(3);

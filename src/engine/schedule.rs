@@ -5,21 +5,28 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::map::{Map, Set};
-use crate::api::words;
 
-words! {
-    /// Why a node is evaluated.
-    pub enum Why {
-        Anew = "every node is evaluated anew",
-        Seen = "something about the node has changed",
-        Rules = "the rules, or what they wait for, have changed",
-        Current = "what was stale is current again",
-        Answered = "a request for the node has ended",
-        Permitted = "it may be gated now",
-        Publishing = "its conditions may be published now",
-        Due = "a time has come that decides or tells something",
-        Retry = "a request may be made again",
-    }
+/// Why a node is evaluated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Why {
+    /// Every node is evaluated anew.
+    Anew,
+    /// Something about the node has changed.
+    Seen,
+    /// The rules, or what they wait for, have changed.
+    Rules,
+    /// What was stale is current again.
+    Current,
+    /// A request for the node has ended.
+    Answered,
+    /// It may be gated now.
+    Permitted,
+    /// Its conditions may be published now.
+    Publishing,
+    /// A time has come that decides or tells something.
+    Due,
+    /// A request may be made again.
+    Retry,
 }
 
 #[derive(Debug, Default)]

@@ -16,24 +16,20 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use super::error::EVALUATION_ERROR;
 use conditions::conditions;
 pub(crate) use conditions::{
-    CONFLICTED, FIELDS_PRUNED, HELD_BACK, OUTSIDE_NAMESPACES, SHUT_OUT, remarks,
+    CONFLICTED, DISRUPTION_LIMITED, FIELDS_PRUNED, HELD_BACK, OUTSIDE_NAMESPACES,
+    REPAIR_UNAVAILABLE, SHUT_OUT, holding, remarks,
 };
 pub use conditions::{REMARKS, says_all_suspended, says_held_back};
 use nodegate_core::api::{
     ConditionResult, ConditionStatus, DryRunResults, NodeEvaluation, NodeFailure,
     NodeReadinessRuleStatus, NodeShare, NodegateStatus, Setback, TaintPolicy, TaintStatus,
 };
-use crate::finding::Backing;
-use crate::guard::Report;
-use crate::object::whole_second;
-use crate::plan::{Decision, Standing, WaitReason};
-use crate::rule::{CompiledSpec, Rule, WouldGate};
-use crate::text::{counted, cut, enumerated};
-use conditions::conditions;
-pub(crate) use conditions::{
-    CONFLICTED, DISRUPTION_LIMITED, FIELDS_PRUNED, HELD_BACK, OUTSIDE_NAMESPACES, REMARKS,
-    REPAIR_UNAVAILABLE, SHUT_OUT, holding, remarks, says_all_suspended, says_held_back,
-};
+use nodegate_core::finding::Backing;
+use nodegate_core::guard::Report;
+use nodegate_core::object::whole_second;
+use nodegate_core::plan::{Decision, Standing, WaitReason};
+use nodegate_core::rule::{CompiledSpec, Rule, WouldGate};
+use nodegate_core::text::{counted, cut, enumerated};
 pub(super) use tally::{Found, Record, Tally};
 pub(super) use written::WrittenStatus;
 

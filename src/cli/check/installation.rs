@@ -1,6 +1,8 @@
 //! The parts of an installation: each is read with a request of its own that writes nothing, and judged by a function of the
 //! answer.
 
+#![allow(clippy::disallowed_methods, reason = "it deals with the cluster now")]
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use futures::future::join_all;

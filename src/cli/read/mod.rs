@@ -1,6 +1,8 @@
 //! Reads the input of commands from the API server (once or watched), or from memory, which a dump, YAML files or a simulation
 //! fill. `source` lists, `builder` fills a snapshot from lists, and `live` keeps a snapshot current.
 
+#![allow(clippy::disallowed_methods, reason = "it deals with the cluster now")]
+
 mod builder;
 mod controller;
 mod files;

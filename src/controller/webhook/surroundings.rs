@@ -15,13 +15,13 @@ use tokio::sync::Semaphore;
 use tokio::time::timeout;
 use tracing::debug;
 
-use crate::cluster::{client, with_causes};
-use crate::condition::{CriticalComponentClass, Source};
-use crate::engine::{Readers, Settings};
-use crate::finding::Around;
-use crate::guard::Limits;
-use crate::object::{CsiNode, DaemonSet, Kept, Kind, Node, ObjectKey, RuleObject, Watched};
-use crate::rule::{CompiledSpec, Rule, RuleSet, limit_components};
+use nodegate_cluster::{client, with_causes};
+use nodegate_core::condition::{CriticalComponentClass, Source};
+use nodegate_core::finding::Around;
+use nodegate_core::guard::Limits;
+use nodegate_core::object::{CsiNode, DaemonSet, Kept, Kind, Node, ObjectKey, RuleObject, Watched};
+use nodegate_core::rule::{CompiledSpec, Rule, RuleSet, limit_components};
+use nodegate_engine::{Readers, Settings, Stored};
 
 /// The timeout of listing rules: longer than that of reads for warnings, shorter than the API server's.
 const RULES_DEADLINE: Duration = Duration::from_secs(5);

@@ -13,14 +13,11 @@ mod taint_key;
 mod tests;
 mod would_gate;
 
-pub use compile::Rule;
-pub use compile::{CompiledSpec, Reach};
+pub use compile::{CompiledSpec, Reach, Rule};
 pub use ownership::Ownership;
 pub use rejection::Rejection;
 pub use requirement::{Minimum, RequiredCondition};
-pub use set::MOST_COMPONENTS;
-pub use set::RuleSet;
-pub(crate) use set::limit_components;
-pub(crate) use stray::WhyStray;
-pub(crate) use taint_key::is_foreign;
+pub use set::{MOST_COMPONENTS, RuleSet, limit_components};
+pub use stray::WhyStray;
+pub use taint_key::is_foreign;
 pub use would_gate::WouldGate;

@@ -32,7 +32,7 @@ pub const MOST_COMPONENTS: usize = 64;
 
 /// Rejects the rules that name more components, together with those before them, than may be named. Takes back those that do so
 /// no longer. These must be all rules of the cluster.
-pub(crate) fn limit_components<'r>(rules: impl IntoIterator<Item = &'r mut Arc<Rule>>) {
+pub fn limit_components<'r>(rules: impl IntoIterator<Item = &'r mut Arc<Rule>>) {
     let mut rules: Vec<_> = rules.into_iter().filter(|rule| !rule.deleting).collect();
     rules.sort_by(|a, b| a.precedence().cmp(&b.precedence()));
     let mut named: BTreeSet<Component> = BTreeSet::new();

@@ -6,6 +6,7 @@
 #![allow(dead_code, unused_imports, reason = "each crate uses a part of it")]
 
 mod builders;
+pub(crate) mod rooms;
 mod world;
 
 pub(crate) use builders::{

@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
-use crate::condition::CriticalComponentClass;
-use crate::engine::map::Map;
-use crate::object::{Kept, Node, RuleObject};
-use crate::rule::{Rule, RuleSet, limit_components};
+use crate::map::Map;
+use nodegate_core::condition::CriticalComponentClass;
+use nodegate_core::object::{Kept, Node, RuleObject};
+use nodegate_core::rule::{Rule, RuleSet, limit_components};
 
 /// How many deleted rules are remembered.
 const FORMER_RULES: usize = 256;

@@ -6,17 +6,17 @@ use kube::Resource;
 use tracing::{info, warn};
 
 use super::{RuleWork, Rules};
-use crate::api::names::FINALIZER;
-use crate::condition::Watch;
-use crate::engine::cache::{Cache, CachedRule};
-use crate::engine::error::RequestError;
-use crate::engine::io::{Object, Request};
-use crate::engine::nodes::Nodes;
-use crate::engine::notice;
-use crate::engine::outbox::{Job, Outbox};
-use crate::engine::pacer::Class;
-use crate::engine::patch;
-use crate::object::{RuleObject, Watched};
+use crate::cache::{Cache, CachedRule};
+use crate::error::RequestError;
+use crate::io::{Object, Request};
+use crate::nodes::Nodes;
+use crate::notice;
+use crate::outbox::{Job, Outbox};
+use crate::pacer::Class;
+use crate::patch;
+use nodegate_core::api::names::FINALIZER;
+use nodegate_core::condition::Watch;
+use nodegate_core::object::{RuleObject, Watched};
 
 /// After this many refusals of our finalizer (about ten seconds), other rules stop waiting for it.
 const REFUSALS: u32 = 8;

@@ -8,25 +8,25 @@ use jiff::Timestamp;
 use tracing::{debug, info, warn};
 
 use super::{RuleWork, Rules};
-use crate::api::NodeReadinessRuleStatus;
-use crate::engine::cache::{Cache, CachedRule};
-use crate::engine::count::Count;
-use crate::engine::error::RequestError;
-use crate::engine::io::Request;
-use crate::engine::map::{Set, hash};
-use crate::engine::nodes::{Nodes, tally};
-use crate::engine::notice::{self, Notice};
-use crate::engine::outbox::{Job, Outbox};
-use crate::engine::pacer::Class;
-use crate::engine::patch;
-use crate::engine::repairs::{obstacle, prospects};
-use crate::engine::status::{
+use crate::cache::{Cache, CachedRule};
+use crate::count::Count;
+use crate::error::RequestError;
+use crate::io::Request;
+use crate::map::{Set, hash};
+use crate::nodes::{Nodes, tally};
+use crate::notice::{self, Notice};
+use crate::outbox::{Job, Outbox};
+use crate::pacer::Class;
+use crate::patch;
+use crate::repairs::{obstacle, prospects};
+use crate::status::{
     self, Basis, CONFLICTED, DISRUPTION_LIMITED, HELD_BACK, OUTSIDE_NAMESPACES, REPAIR_UNAVAILABLE,
     SHUT_OUT, Tally,
 };
-use crate::engine::told::Subject;
-use crate::guard::Guard;
-use crate::object::{Node, Version};
+use crate::told::Subject;
+use nodegate_core::api::NodeReadinessRuleStatus;
+use nodegate_core::guard::Guard;
+use nodegate_core::object::{Node, Version};
 
 const STATUS_INTERVAL: Duration = Duration::from_secs(1);
 /// How long a first change waits for related ones.

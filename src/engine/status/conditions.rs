@@ -53,12 +53,12 @@ pub(crate) fn holding<'a>(
 }
 
 /// Whether a rule's status says that all rules are suspended.
-pub(crate) fn says_all_suspended(status: &NodeReadinessRuleStatus) -> bool {
+pub fn says_all_suspended(status: &NodeReadinessRuleStatus) -> bool {
     holding(status, SUSPENDED).is_some_and(|it| it.reason == ALL_SUSPENDED)
 }
 
 /// Whether a rule's status says that this generation of it is held back.
-pub(crate) fn says_held_back(status: &NodeReadinessRuleStatus, generation: i64) -> bool {
+pub fn says_held_back(status: &NodeReadinessRuleStatus, generation: i64) -> bool {
     holding(status, HELD_BACK).is_some_and(|it| it.observed_generation == Some(generation))
 }
 

@@ -1,9 +1,9 @@
 //! Which nodes are evaluated after a change of the rules.
 
 use super::*;
-use crate::api::names::READY_DEADLINE_PREFIX;
-use crate::condition::ComponentGroup::Named;
 use crate::testing::{GATE, daemon_set};
+use nodegate_core::api::names::READY_DEADLINE_PREFIX;
+use nodegate_core::condition::ComponentGroup::Named;
 
 const AGENT: &str = "daemonset.nodegate.dev/tools.agent";
 const OTHER: &str = "readiness.k8s.io/other";
