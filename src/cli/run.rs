@@ -26,13 +26,15 @@ use super::explain::{explain_daemon_set, explain_node, explain_pod, explain_rule
 use super::failure::CliError;
 use super::page::Render;
 use super::preview;
-use super::read::{Live, ObjectSource, manifests, names, pod, record_gap, unknown, with_rules};
+use super::read::{
+    Live, ObjectSource, manifests, names, pod, record_gap, snapshot, unknown, with_rules,
+};
 use super::report::report;
 use super::rows::rows;
 use super::snapshot::{CHECKED, Wanted, last_seen, node_of};
 use super::status::status;
 use super::suggest::suggest;
-use access::{configured, opened, page, print, read, source, write};
+use access::{configured, opened, page, print, source, write};
 use nodegate_cluster::ResourceKind;
 use nodegate_core::object::{ObjectKey, RuleObject};
 use nodegate_core::selector::Filter;
@@ -91,7 +93,7 @@ async fn answer(command: Command) -> anyhow::Result<ExitCode> {
             } else {
                 ObjectSource::Memory(manifests(&files)?)
             };
-            let read = read(&source, access, &Wanted::checkup()).await?;
+            let read = snapshot(&source, configured(access)?, &Wanted::checkup()).await?;
             let parts = Box::pin(installation(&source, &read)).await;
             say(&check(parts, &read), &args.common, read.at)
         }
@@ -134,7 +136,7 @@ async fn explain(args: ExplainArgs) -> anyhow::Result<ExitCode> {
     let (kind, name) = explained(&args.target, args.name.as_deref())?;
     let (name, common) = (name.as_str(), &args.common);
     let source = source(&common.access).await?;
-    let read = async |wanted: Wanted| read(&source, &common.access, &wanted).await;
+    let read = async |wanted: Wanted| snapshot(&source, configured(&common.access)?, &wanted).await;
     let namespace = args.namespace;
     let own = namespace.unwrap_or_else(|| source.namespace().to_owned());
     let within = kind.is_namespaced().then_some(own.as_str());

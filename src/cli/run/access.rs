@@ -16,14 +16,6 @@ use crate::snapshot::{Snapshot, Wanted};
 use nodegate_cluster::Cluster;
 use nodegate_core::config::Config;
 
-pub(super) async fn read(
-    source: &ObjectSource,
-    access: &AccessArgs,
-    wanted: &Wanted,
-) -> Result<Snapshot, CliError> {
-    snapshot(source, configured(access)?, wanted).await
-}
-
 /// The controller's configuration, if the flags name a file.
 pub(super) fn configured(access: &AccessArgs) -> Result<Configured, CliError> {
     let parts = |path: &PathBuf| Config::read(path)?.parts();
@@ -46,7 +38,7 @@ pub(super) async fn opened(
     wanted: &Wanted,
 ) -> Result<(ObjectSource, Snapshot), CliError> {
     let source = source(access).await?;
-    let read = read(&source, access, wanted).await?;
+    let read = snapshot(&source, configured(access)?, wanted).await?;
     Ok((source, read))
 }
 
