@@ -44,11 +44,6 @@ pub(super) trait Render: Serialize + Sized {
     fn is_no(&self) -> bool {
         false
     }
-
-    /// What the answer needs and could not be read; standard error and the exit code say so.
-    fn unread(&self) -> Option<String> {
-        None
-    }
 }
 
 /// An answer with its kind, as Kubernetes' objects have it.

@@ -95,16 +95,17 @@ async fn answer(command: Command) -> anyhow::Result<ExitCode> {
             };
             let read = snapshot(&source, configured(access)?, &Wanted::checkup()).await?;
             let parts = Box::pin(installation(&source, &read)).await;
-            say(&check(parts, &read), &args.common, read.at)
+            let checkup = check(parts, &read);
+            let said = say(&checkup, &args.common, read.at)?;
+            complete(checkup.unread)?;
+            Ok(said)
         }
         Command::Version => print(&Plugin::command().render_version()),
         Command::Suggest(common) => {
             let wanted = Wanted::outline(&[ResourceKind::DaemonSets, ResourceKind::CsiDrivers]);
             let (_, read) = opened(&common.access, &wanted).await?;
             // A suggestion beside rules that were not seen could overwrite one.
-            if let Some(unread) = read.unread() {
-                return Err(CliError::Incomplete(unread).into());
-            }
+            complete(read.unread())?;
             say(&suggest(&read), &common, read.at)
         }
     }
@@ -189,7 +190,10 @@ async fn preview_files(args: &PreviewArgs) -> anyhow::Result<ExitCode> {
     let rules = written.iter().map(|it| it.applied(at)).collect();
     let after = with_rules(&source, read, rules).await?;
     let preview = preview::preview(&before, &after, &written, &answers);
-    say(&preview, &args.common, at)
+    let said = say(&preview, &args.common, at)?;
+    // More nodes may be gated than it says.
+    complete(after.unread())?;
+    Ok(said)
 }
 
 /// The name and text of a file, or of standard input.
@@ -242,9 +246,11 @@ fn say<A: Render>(answer: &A, common: &CommonArgs, at: Timestamp) -> anyhow::Res
         Output::Yaml => printable_lines(&serde_saphyr::to_string(&answer.typed())?),
     };
     write(&text)?;
-    if let Some(unread) = answer.unread() {
-        return Err(CliError::Incomplete(unread).into());
-    }
     let code = if answer.is_no() { FOUND } else { 0 };
     Ok(code.into())
+}
+
+/// Fails if the answer needs lists that could not be read.
+fn complete(unread: Option<String>) -> Result<(), CliError> {
+    unread.map_or(Ok(()), |unread| Err(CliError::Incomplete(unread)))
 }

@@ -94,10 +94,6 @@ impl Render for Checkup {
     fn is_no(&self) -> bool {
         self.count(Severity::Error) > 0
     }
-
-    fn unread(&self) -> Option<String> {
-        self.unread.clone()
-    }
 }
 
 fn of_finding(finding: &Finding) -> Branch {

@@ -39,9 +39,6 @@ pub(super) struct Preview {
     pub abandons: Vec<RuleOnNode>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
-    /// Which lists were refused, if any: more nodes may be gated than it says.
-    #[serde(skip)]
-    pub unread: Option<String>,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
@@ -117,7 +114,6 @@ pub(super) fn preview(
         gates: first_of_nodes(gates),
         releases: first_of_nodes(releases),
         notes,
-        unread: after.unread(),
         rules: previews,
     }
 }
@@ -305,10 +301,6 @@ impl Render for Preview {
         let is_wrong = |it: &RulePreview| !it.faults.is_empty() || !it.refusals.is_empty();
         let is_worse = !self.gates.is_empty() || !self.abandons.is_empty();
         is_worse || self.rules.iter().any(is_wrong)
-    }
-
-    fn unread(&self) -> Option<String> {
-        self.unread.clone()
     }
 }
 

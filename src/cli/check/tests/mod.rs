@@ -349,7 +349,7 @@ fn an_object_that_could_not_be_read_is_not_reported_as_missing() {
         let mut found: Vec<_> = answer.findings.iter().map(|it| it.check.id).collect();
         found.sort_unstable();
         assert_eq!(found, expected, "{kind:?}");
-        let unread = answer.unread().unwrap();
+        let unread = answer.unread.clone().unwrap();
         assert!(unread.contains(kind.name()), "{unread}");
         let text = answer.text(&Page::plain(crate::testing::at(0)));
         assert!(!text.contains("no faults found\n"), "{text}");
