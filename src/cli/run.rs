@@ -217,8 +217,7 @@ async fn wait(
     let mut live = Live::begin(&source, configured(&common.access)?).await?;
     let mut told = None;
     loop {
-        let problem = live.problem();
-        let read = live.at(Timestamp::now());
+        let (read, problem) = live.read();
         let status = status(read);
         let Some(mut awaited) = status.awaited() else {
             return say(&status, common, read.at);

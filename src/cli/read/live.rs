@@ -80,16 +80,13 @@ impl<'a> Live<'a> {
         }
     }
 
-    pub(crate) fn at(&mut self, at: Timestamp) -> &Snapshot {
+    /// The snapshot as of now, and why it is not up to date.
+    pub(crate) fn read(&mut self) -> (&Snapshot, Option<&String>) {
         let snapshot = &mut self.snapshot;
-        snapshot.at = at;
-        snapshot.view.now = now(at);
+        snapshot.at = Timestamp::now();
+        snapshot.view.now = now(snapshot.at);
         snapshot.prepare();
-        snapshot
-    }
-
-    pub(crate) fn problem(&self) -> Option<String> {
-        self.problems.values().next().cloned()
+        (snapshot, self.problems.values().next())
     }
 
     /// Processes what a watch shows, and starts or stops watches accordingly.

@@ -6,7 +6,6 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use jiff::Timestamp;
 use terminal_size::{Height, terminal_size};
 use tokio::time::timeout_at;
 
@@ -34,13 +33,12 @@ pub(super) async fn run(common: &CommonArgs) -> anyhow::Result<ExitCode> {
     let mut held = BTreeMap::new();
     let mut told = None;
     loop {
-        let problem = live.problem();
-        if !is_terminal && problem != told {
-            let state = problem.as_deref().unwrap_or("up to date again");
+        let (read, problem) = live.read();
+        if !is_terminal && problem != told.as_ref() {
+            let state = problem.map_or("up to date again", String::as_str);
             eprintln!("note: {}", printable(state));
-            told.clone_from(&problem);
+            told = problem.cloned();
         }
-        let read = live.at(Timestamp::now());
         let text: String = if is_terminal {
             let mut status = status(read);
             let stale = problem.map(|problem| format!("not up to date: {problem}"));
