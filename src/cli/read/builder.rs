@@ -96,11 +96,7 @@ pub(crate) async fn with_rules(
 }
 
 /// Lists what the rules need and is not listed yet: also what they name, as `DaemonSet`s, then their pods, and so on.
-async fn fill(
-    source: &ObjectSource,
-    wanted: &Wanted,
-    snapshot: &mut Snapshot,
-) -> Result<(), CliError> {
+async fn fill(source: &ObjectSource, wanted: &Wanted, snapshot: &mut Snapshot) -> Result<(), Gap> {
     loop {
         let due = due(snapshot, wanted.depth);
         if due.is_empty() {
@@ -127,7 +123,7 @@ async fn fill(
                 Ok(json) => take(snapshot, watch, &json),
                 // Decisions require nodes. Any other refused list becomes a gap.
                 Err(refusal) if watch == Watch::Nodes && wanted.depth == Depth::Decisions => {
-                    return Err(refusal.into());
+                    return Err(refusal);
                 }
                 Err(refusal) => {
                     absent.extend((refusal.absent && watch.is_optional()).then_some(watch));
