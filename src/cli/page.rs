@@ -180,10 +180,10 @@ impl Line {
 
     /// The text for a terminal. Each word is styled by itself, so that a line is broken between words without regard to styles.
     /// A command stays on one line.
-    fn styled(&self) -> String {
+    fn styled(&self, colour: bool) -> String {
         let mut out = String::new();
         for (look, text) in &self.0 {
-            let (style, _) = look.parts();
+            let style = if colour { look.parts().0 } else { Style::new() };
             let joint = [" ", JOINT][usize::from(*look == Look::Command)];
             for (index, word) in text.split(' ').enumerate() {
                 out.push_str(if index > 0 { joint } else { "" });
@@ -242,6 +242,10 @@ pub(super) fn notes(notes: &[String]) -> impl Iterator<Item = Block> {
     notes.map(|note| Line::new().poor("note: ").plain(note).into())
 }
 
+fn put(out: &mut String, line: &str) {
+    let _ = writeln!(out, "{}", line.replace(JOINT, " ").trim_end());
+}
+
 /// The medium that text is rendered for.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Page {
@@ -280,8 +284,8 @@ impl Page {
             .break_words(false)
             .word_separator(WordSeparator::AsciiSpace)
             .word_splitter(WordSplitter::NoHyphenation);
-        for line in wrap(&branch.line.styled(), options) {
-            self.put(out, &line);
+        for line in wrap(&branch.line.styled(self.colour), options) {
+            put(out, &line);
         }
         let last = branch.below.len().saturating_sub(1);
         for (index, below) in branch.below.iter().enumerate() {
@@ -297,7 +301,7 @@ impl Page {
 
     /// Writes a table as kubectl does: one line for each row.
     fn table(&self, out: &mut String, rows: &[Vec<Line>]) {
-        let styled = |row: &Vec<Line>| row.iter().map(Line::styled).collect();
+        let styled = |row: &Vec<Line>| row.iter().map(|it| it.styled(self.colour)).collect();
         let rows: Vec<Vec<String>> = rows.iter().map(styled).collect();
         let width = |column: usize| rows.iter().map(|row| display_width(&row[column])).max();
         let widths = (0..rows[0].len()).map(|column| width(column).unwrap_or_default() + GAP);
@@ -306,18 +310,8 @@ impl Page {
             let cells = row.iter().zip(&widths);
             let cells =
                 cells.map(|(it, width)| it.clone() + &" ".repeat(width - display_width(it)));
-            self.put(out, &cells.collect::<String>());
+            put(out, &cells.collect::<String>());
         }
-    }
-
-    fn put(&self, out: &mut String, line: &str) {
-        let line = line.replace(JOINT, " ");
-        let line = line.trim_end();
-        let _ = if self.colour {
-            writeln!(out, "{line}")
-        } else {
-            writeln!(out, "{}", anstream::adapter::strip_str(line))
-        };
     }
 
     /// As many of these as are shown, and how many more there are.
