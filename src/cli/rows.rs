@@ -176,12 +176,10 @@ pub(super) fn lacking<'a>(rows: impl Iterator<Item = &'a RuleOnNode>) -> Vec<Lac
 }
 
 /// The first row of each node, with the rules of the others.
-pub(super) fn first_of_nodes<'a>(
-    rows: impl IntoIterator<Item = &'a RuleOnNode>,
-) -> Vec<RuleOnNode> {
+pub(super) fn first_of_nodes<'a>(all: impl IntoIterator<Item = &'a RuleOnNode>) -> Vec<RuleOnNode> {
     let mut first: Vec<RuleOnNode> = Vec::new();
     let mut places = BTreeMap::new();
-    for row in rows {
+    for row in all {
         let place = *places.entry(&row.node).or_insert(first.len());
         match first.get_mut(place) {
             Some(known) => known.others.push(row.rule.clone()),

@@ -253,8 +253,7 @@ fn fields(definition: &CustomResourceDefinition) -> BTreeSet<&str> {
 
 async fn has_policies(cluster: &Cluster) -> Result<bool, String> {
     let group = "admissionregistration.k8s.io/v1";
-    let listed = cluster.client.list_api_group_resources(group);
-    let listed = cluster.answered(listed.await)?;
+    let listed = cluster.answered(cluster.client.list_api_group_resources(group).await)?;
     let mut resources = listed.resources.iter();
     Ok(resources.any(|it| it.name == "mutatingadmissionpolicies"))
 }

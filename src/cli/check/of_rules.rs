@@ -137,7 +137,6 @@ fn beat_of(container: &Container, kind: &str) -> Option<Duration> {
         with_value.or(env.and_then(|it| it.value.as_deref()))
     };
     let is_of_it = said("--condition-type", "CONDITION_TYPE") == Some(kind);
-    let period = said("--heartbeat-period", "HEARTBEAT_PERIOD");
-    let period = period.and_then(|text| text.parse().ok());
+    let period = said("--heartbeat-period", "HEARTBEAT_PERIOD").and_then(|it| it.parse().ok());
     is_of_it.then(|| period.unwrap_or(REPORTERS_BEAT))
 }

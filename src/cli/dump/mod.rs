@@ -151,8 +151,7 @@ fn filters(kind: ResourceKind, snapshot: &Snapshot) -> Vec<Filter> {
         ],
         ResourceKind::Pods => {
             let of_classes = snapshot.classes().iter().map(|class| {
-                let pods = Filter::labelled(class.selector.clone());
-                pods.within(class.namespaces.single())
+                Filter::labelled(class.selector.clone()).within(class.namespaces.single())
             });
             let watched = snapshot.view.components();
             let pods = watched.filter(|(watch, _)| matches!(watch, Watch::Pods(_)));

@@ -152,10 +152,7 @@ fn causes(outcome: &ConditionOutcome<'_>, node: &Node, snapshot: &Snapshot) -> V
             let pods = format!("kubectl get pods -A --field-selector spec.nodeName={name}");
             vec![Cause::new(format!("node/{name}"), finding).then(advice, pods)]
         }
-        Hint::Unscheduled(keys) => {
-            let missing = keys.iter();
-            missing.map(|key| no_pod(key, node, snapshot)).collect()
-        }
+        Hint::Unscheduled(keys) => keys.iter().map(|key| no_pod(key, node, snapshot)).collect(),
         Hint::NoDaemonSet(key) => {
             let say = "create the DaemonSet, or name another one in a new rule";
             let others = format!("kubectl -n {} get daemonsets", key.namespace);

@@ -72,8 +72,7 @@ fn of_block(block: &Block) -> String {
 fn of_event(event: &Event) -> Line {
     let text = |text: &Option<String>| text.clone().unwrap_or_default();
     let at = last_seen(event).map_or_else(String::new, |at| format!("{at:.0}"));
-    let line = Line::new().faint(at + " ");
-    let line = line.strong(text(&event.reason));
+    let line = Line::new().faint(at + " ").strong(text(&event.reason));
     line.plain(format!(": {}", text(&event.message)))
 }
 

@@ -68,8 +68,7 @@ pub(crate) struct Culprit<'a> {
 /// The first container that is neither ready nor an init container that has succeeded.
 pub(crate) fn culprit(pod: &Pod) -> Option<Culprit<'_>> {
     let spec = pod.spec.as_ref()?;
-    let inits = spec.init_containers.iter().flatten();
-    let inits = inits.map(|it| (it, true));
+    let inits = spec.init_containers.iter().flatten().map(|it| (it, true));
     let containers = inits.chain(spec.containers.iter().map(|it| (it, false)));
     let status = pod.status.as_ref();
     let of_inits = status.and_then(|it| it.init_container_statuses.as_ref());
@@ -162,8 +161,6 @@ impl PendingPod {
         let pod: Pod = serde_json::from_str(json).ok()?;
         let mut spec = pod.spec.clone().unwrap_or_default();
         spec.node_name = None;
-        // A pod has only its own tolerations, not those that are added to a `DaemonSet`'s pods.
-        let tolerations = spec.tolerations.clone();
         let object: Watched<DaemonSet> = serde_json::from_value(json!({
             "metadata": {"namespace": pod.metadata.namespace, "name": pod.metadata.name},
             "spec": {"template": {"spec": spec}},
@@ -171,7 +168,8 @@ impl PendingPod {
         .ok()?;
         Some(Self {
             placement: DaemonSet {
-                tolerations: tolerations.unwrap_or_default(),
+                // A pod has only its own tolerations, not those that are added to a `DaemonSet`'s pods.
+                tolerations: spec.tolerations.unwrap_or_default(),
                 ..object.read().ok()?
             },
             unready: UnreadyPod {
