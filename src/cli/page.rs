@@ -315,11 +315,7 @@ impl Page {
     }
 
     /// As many of these as are shown, and how many more there are.
-    pub(super) fn some<'a, T, B: Into<Branch>>(
-        &self,
-        all: &'a [T],
-        of: impl Fn(&'a T) -> B,
-    ) -> Vec<Branch> {
+    pub(super) fn some<T, B: Into<Branch>>(&self, all: &[T], of: impl Fn(&T) -> B) -> Vec<Branch> {
         let shown = if self.wide { usize::MAX } else { SHOWN };
         let mut some: Vec<Branch> = all.iter().take(shown).map(|it| of(it).into()).collect();
         if let more @ 1.. = all.len().saturating_sub(shown) {
