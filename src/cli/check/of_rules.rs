@@ -89,9 +89,8 @@ fn of_waits(snapshot: &Snapshot, rule: &Rule, spec: &CompiledSpec) -> Vec<Findin
 /// CSI drivers that the rule names, and without which the scheduler keeps pods with their volumes off a node anyway.
 fn scheduler_waits(snapshot: &Snapshot, rule: &Rule, spec: &CompiledSpec) -> Vec<Finding> {
     const FIX: &str = "leave the condition out where only pods with its volumes need the driver";
-    let drivers = &snapshot.manifests.csi_drivers;
     let found = spec.conditions.iter().filter_map(|it| match &it.source {
-        Source::CsiDriver(driver) if drivers.get(driver) == Some(&true) => {
+        Source::CsiDriver(driver) if snapshot.manifests.csi_drivers.get(driver) == Some(&true) => {
             let what = format!(
                 "the scheduler itself keeps pods with volumes of {driver} off nodes without that driver (its CSIDriver has \
                  preventPodSchedulingIfMissing): what the rule adds is that all other pods wait, too"

@@ -160,10 +160,9 @@ fn filters(kind: ResourceKind, snapshot: &Snapshot) -> Vec<Filter> {
                 fields: None,
                 ..scope.clone()
             });
-            let unbound = all.is("spec.nodeName", "");
             of_classes
                 .chain(of_named)
-                .chain([Filter::of_controllers(leaders), unbound])
+                .chain([Filter::of_controllers(leaders), all.is("spec.nodeName", "")])
                 .collect()
         }
         _ => vec![all],

@@ -48,8 +48,7 @@ pub(crate) async fn snapshot(
     };
     let with_instances = leader.as_ref().filter(|_| wanted.instances);
     let limits = limits(source, leader.as_ref());
-    let instances = instances(source, with_instances);
-    let (limits, controllers) = futures::join!(limits, instances);
+    let (limits, controllers) = futures::join!(limits, instances(source, with_instances));
     let mut view = Forecast::new(classes, passing_taints, now(at));
     view.limits = limits.unwrap_or_default();
     view.listing(Watch::Rules);

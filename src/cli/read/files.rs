@@ -124,8 +124,7 @@ pub(crate) fn put(lists: &mut Lists, mut object: Value, place: &str) {
         && let misplaced = misplaced(&object["spec"])
         && !misplaced.is_empty()
     {
-        let why = misplaced.join("; ");
-        lists.unreadable.push((place.into(), why));
+        lists.unreadable.push((place.into(), misplaced.join("; ")));
     }
     // Why it has not the form that the API allows.
     let complaint = match kind {

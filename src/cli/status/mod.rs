@@ -138,11 +138,10 @@ pub(super) fn status(snapshot: &Snapshot) -> ClusterStatus {
     held.sort_by_key(|it| (it.since.is_none(), it.since, &it.node));
     let (leader, instances) = (snapshot.leader.as_ref(), &snapshot.controllers);
     let ready = instances.iter().filter(|it| it.ready);
-    let images = instances.iter().map(|it| it.image.clone());
     ClusterStatus {
         versions: Versions {
             client: env!("CARGO_PKG_VERSION"),
-            controllers: images.collect(),
+            controllers: instances.iter().map(|it| it.image.clone()).collect(),
         },
         leader: leader.map(|lease| LeaderStatus {
             lease: lease.clone(),
