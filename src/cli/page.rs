@@ -31,7 +31,6 @@ pub(super) trait Render: Serialize + Sized {
         page.text(&self.blocks(page))
     }
 
-    /// The answer as JSON and YAML have it.
     fn typed(&self) -> Typed<'_, Self> {
         Typed {
             api_version: Self::API_VERSION,

@@ -223,7 +223,6 @@ fn of_node(snapshot: &Snapshot, node: &str, whole: bool) -> Option<Vec<RuleOnNod
     Some(rows.chain(deleted).collect())
 }
 
-/// Why the taint of a dry run stays.
 const ABANDONED: &str =
     "the rule is a dry run: it leaves its taint on the node, and no other rule removes it";
 
@@ -357,7 +356,6 @@ pub(super) fn evidence(source: &Source) -> (&'static str, &'static [ResourceKind
     }
 }
 
-/// The missing evidence for a condition, if any.
 pub(super) fn gap<'a>(source: &Source, snapshot: &'a Snapshot) -> Option<&'a Gap> {
     let (_, kinds) = evidence(source);
     kinds.iter().find_map(|kind| snapshot.gap(*kind))

@@ -37,7 +37,6 @@ fn rejected(rule: &Rule) -> Option<Finding> {
     Some(Finding::of_rule(Check::REJECTED, name, why, fix))
 }
 
-/// That the controller cannot apply the rule to some nodes, as its status says.
 fn failing(snapshot: &Snapshot, rule: &Rule) -> Option<Finding> {
     const FIX: &str = "let what refuses it admit the controller's writes of nodes";
     let cached = snapshot.view.cached_rules().get(&rule.name)?;

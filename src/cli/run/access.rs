@@ -32,7 +32,6 @@ pub(super) async fn source(access: &AccessArgs) -> Result<ObjectSource, CliError
     Ok(ObjectSource::Cluster(cluster))
 }
 
-/// The source that the flags name, and what is read of it.
 pub(super) async fn opened(
     access: &AccessArgs,
     wanted: &Wanted,

@@ -76,7 +76,6 @@ pub(super) const CHECKED: &[ResourceKind] = &[
 ];
 
 impl Wanted {
-    /// Everything that decides about nodes, and the controller's instances.
     pub(super) fn status() -> Self {
         Self {
             instances: true,
@@ -92,7 +91,6 @@ impl Wanted {
         }
     }
 
-    /// Only what determines which objects matter, and these kinds as written.
     pub(super) fn outline(manifests: &'static [ResourceKind]) -> Self {
         Self {
             depth: Depth::Outline,
