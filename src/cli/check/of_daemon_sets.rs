@@ -15,7 +15,7 @@ pub(super) fn findings(snapshot: &Snapshot) -> Vec<Finding> {
 /// Labels of a class that are on one of a `DaemonSet` and its pod template only.
 fn labels_apart(snapshot: &Snapshot, agent: &Agent) -> Vec<Finding> {
     let mut found = Vec::new();
-    for class in snapshot.classes() {
+    for class in snapshot.view.cluster().classes {
         let on_itself = class.selector.matches(&agent.labels);
         let on_template = class.selector.matches(&agent.daemon_set.template_labels);
         let (there, missing) = match (on_itself, on_template) {

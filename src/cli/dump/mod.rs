@@ -115,7 +115,7 @@ async fn read(
     snapshot: &Snapshot,
     redacts: bool,
 ) -> Result<Vec<String>, Gap> {
-    let classes = snapshot.classes().iter();
+    let classes = snapshot.view.cluster().classes.iter();
     let prefixes: Vec<&str> = classes.map(|it| &*it.csi_annotation_prefix).collect();
     let mut all: BTreeMap<ObjectKey, String> = BTreeMap::new();
     for filter in filters(kind, snapshot) {
@@ -150,7 +150,7 @@ fn filters(kind: ResourceKind, snapshot: &Snapshot) -> Vec<Filter> {
             all.is("involvedObject.kind", "Node"),
         ],
         ResourceKind::Pods => {
-            let of_classes = snapshot.classes().iter().map(|class| {
+            let of_classes = snapshot.view.cluster().classes.iter().map(|class| {
                 Filter::labelled(class.selector.clone()).within(class.namespaces.single())
             });
             let watched = snapshot.view.components();

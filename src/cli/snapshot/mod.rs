@@ -13,7 +13,7 @@ use jiff::Timestamp;
 pub(super) use leader::{Leader, LeaderHealth};
 pub(crate) use manifests::{Agent, Manifests, PoolManifest, arguments, image};
 use nodegate_cluster::{Gap, ResourceKind};
-use nodegate_core::condition::{CriticalComponentClass, Watch, can_share_a_node};
+use nodegate_core::condition::{Watch, can_share_a_node};
 use nodegate_core::finding::{Backing, Finding, summed_up};
 use nodegate_core::guard::Limits;
 use nodegate_core::object::{Node, ObjectKey};
@@ -109,10 +109,6 @@ impl Wanted {
 }
 
 impl Snapshot {
-    pub(crate) fn classes(&self) -> &[CriticalComponentClass] {
-        self.view.cluster().classes
-    }
-
     /// Prepares for plans. The Lease says that all rules are suspended, or the controller's flag does, which shows in the rules'
     /// statuses.
     pub(super) fn prepare(&mut self) {
@@ -169,7 +165,7 @@ impl Snapshot {
     /// Whether a rule waits for a `DaemonSet`, by its name or by a class.
     pub(super) fn waits_for(&self, spec: &CompiledSpec, agent: &Agent) -> bool {
         let daemon_set = &agent.daemon_set;
-        let mut classes = self.classes().iter().enumerate();
+        let mut classes = self.view.cluster().classes.iter().enumerate();
         spec.daemon_sets().any(|key| *key == daemon_set.key)
             || classes.any(|(index, class)| {
                 spec.waits_for_class(index)
