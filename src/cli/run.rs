@@ -37,8 +37,8 @@ use super::suggest::suggest;
 use access::{configured, opened, page, print, source, write};
 use nodegate_cluster::ResourceKind;
 use nodegate_core::object::{ObjectKey, RuleObject};
-use nodegate_core::selector::Filter;
 use nodegate_core::text::{printable, printable_lines};
+use nodegate_core::{api, selector::Filter};
 
 const FOUND: u8 = 2;
 /// Of how many held nodes a report has everything.
@@ -208,10 +208,7 @@ fn file(path: &Path) -> Result<(String, String), CliError> {
 }
 
 /// Waits until no node is held, or until the timeout; standard error says what for.
-async fn wait(
-    timeout: nodegate_core::api::Duration,
-    common: &CommonArgs,
-) -> anyhow::Result<ExitCode> {
+async fn wait(timeout: api::Duration, common: &CommonArgs) -> anyhow::Result<ExitCode> {
     let source = source(&common.access).await?;
     let end = Instant::now() + timeout.as_std();
     let mut live = Live::begin(&source, configured(&common.access)?).await?;
