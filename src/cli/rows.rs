@@ -361,19 +361,14 @@ pub(super) fn gap<'a>(source: &Source, snapshot: &'a Snapshot) -> Option<&'a Gap
     kinds.iter().find_map(|kind| snapshot.gap(*kind))
 }
 
-fn remarks(
-    outcome: &Outcome<'_>,
-    node: &Node,
-    snapshot: &Snapshot,
-    is_unknown: bool,
-) -> Vec<String> {
+fn remarks(outcome: &Outcome<'_>, node: &Node, snapshot: &Snapshot, unknown: bool) -> Vec<String> {
     let rule = outcome.rule;
-    let mut remarks: Vec<String> = if is_unknown && !rule.is_suspended() {
+    let mut remarks: Vec<String> = if unknown && !rule.is_suspended() {
         vec!["some lists are forbidden: this is what the controller published on the node".into()]
     } else {
         remark(outcome, node).into_iter().collect()
     };
-    if !is_unknown {
+    if !unknown {
         let left_out = left_out_on(outcome.spec, snapshot.view.cluster(), node);
         remarks.extend(summed_up(left_out.iter()).map(|it| it.message));
     }
