@@ -47,8 +47,7 @@ mod tests;
 mod told;
 mod unreadable;
 
-pub use cache::{Broken, CachedRule};
-pub use cache::{Readers, Stored};
+pub use cache::{Broken, CachedRule, Readers, Stored};
 pub use count::{Count, RuleCount};
 pub use freshness::MAX_AGE;
 

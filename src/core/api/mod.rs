@@ -25,8 +25,7 @@ pub use choice::{
     ConditionPolicy, ConditionStatus, EnforcementMode, ExistingNodes, RegateOn, TaintEffect,
     TaintPolicy,
 };
-pub use crd::crd;
-pub use crd::other_owner;
+pub use crd::{crd, other_owner};
 pub use disruption::Disruption;
 pub use duration::Duration;
 pub use node_share::NodeShare;

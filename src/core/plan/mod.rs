@@ -21,7 +21,6 @@ pub use node_plan::NodePlan;
 pub use node_plan::{
     ChangeKind, ConditionChanges, NewCondition, PartKind, TaintChange, TaintId, TaintPlan, Urgency,
 };
-pub use outcome::Memory;
-pub use outcome::{ConditionOutcome, Origin, Outcome, Standing};
+pub use outcome::{ConditionOutcome, Memory, Origin, Outcome, Standing};
 pub use patience::is_new;
 pub use state::{ClusterState, NodeHistory, NodeState};

@@ -11,11 +11,8 @@ mod ttl;
 mod verdict;
 
 pub use deadline::Deadline;
-pub use health::Census;
-pub use health::{BLOCKED_INTERVAL, Group, may_be_late};
-pub use karpenter::NodeClaims;
-pub use karpenter::pool_name;
-pub use karpenter::{Karpenter, NoClaim};
+pub use health::{BLOCKED_INTERVAL, Census, Group, may_be_late};
+pub use karpenter::{Karpenter, NoClaim, NodeClaims, pool_name};
 pub use setback::Futile;
 pub use ttl::{NoTtl, in_force};
 pub use verdict::{Before, Spared, Verdict, has_been_released, judge};
