@@ -72,11 +72,6 @@ impl Attempt {
         self.backoff.failed(pauses, now);
     }
 
-    /// Retries at this time or later.
-    pub fn wait_until(&mut self, at: Instant) {
-        self.backoff.wait_until(at);
-    }
-
     /// Notes that a rule made this change. Returns `Some` if it repeats the last one, which had been undone.
     pub fn made(&mut self, change: Change, rule: &str, now: Instant) -> Option<Undone> {
         if self.has_stood(now) {

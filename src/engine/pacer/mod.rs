@@ -220,7 +220,7 @@ impl Pacer {
             return;
         };
         if let Some(at) = self.refused.refused(class, node, refusals, now) {
-            attempt.wait_until(at);
+            attempt.backoff.wait_until(at);
         }
         let what = match class {
             Class::Conditions => "cannot publish conditions",

@@ -182,7 +182,7 @@ impl Rules {
             // Also if the rule is said to be gone: an API server that has just started may say so of a rule that exists.
             Err(error) => {
                 work.status.written.failed();
-                attempt.wait_until(now + STATUS_INTERVAL);
+                attempt.backoff.wait_until(now + STATUS_INTERVAL);
                 if error.is_refusal() && attempt.refusals == 1 {
                     work.tell_refusal(&notice::STATUS_UNWRITTEN, &error, out);
                 }
