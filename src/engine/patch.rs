@@ -22,24 +22,23 @@ impl Operations {
         Self(Vec::new()).test(&["metadata", "uid"], json!(uid))
     }
 
-    fn test(mut self, path: &[&str], value: Value) -> Self {
+    fn test(self, path: &[&str], value: Value) -> Self {
         let path = PointerBuf::from_tokens(path.iter().copied());
-        self.0
-            .push(PatchOperation::Test(TestOperation { path, value }));
-        self
+        self.and(PatchOperation::Test(TestOperation { path, value }))
     }
 
-    fn add(mut self, path: &[&str], value: Value) -> Self {
+    fn add(self, path: &[&str], value: Value) -> Self {
         let path = PointerBuf::from_tokens(path.iter().copied());
-        self.0
-            .push(PatchOperation::Add(AddOperation { path, value }));
-        self
+        self.and(PatchOperation::Add(AddOperation { path, value }))
     }
 
-    fn remove(mut self, path: &[&str]) -> Self {
+    fn remove(self, path: &[&str]) -> Self {
         let path = PointerBuf::from_tokens(path.iter().copied());
-        self.0
-            .push(PatchOperation::Remove(RemoveOperation { path }));
+        self.and(PatchOperation::Remove(RemoveOperation { path }))
+    }
+
+    fn and(mut self, operation: PatchOperation) -> Self {
+        self.0.push(operation);
         self
     }
 
