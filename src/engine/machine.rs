@@ -82,7 +82,7 @@ impl Engine {
         self.cache.schedule.wake(now.monotonic);
         self.work();
         self.update_watches();
-        self.out.take()
+        std::mem::take(&mut self.out.effects)
     }
 
     /// When to call [`Self::take`] again at the latest, inputs or not.
@@ -169,7 +169,7 @@ impl Engine {
     fn update_watches(&mut self) {
         let now = self.out.now.monotonic;
         self.cache.views.restart_stale(now);
-        self.out.order(self.cache.views.take_orders());
+        self.out.effects.extend(self.cache.views.take_orders());
         while !self.is_stopping
             && self.out.pacer.may_begin(Class::Read, now)
             && let Some((watch, scope)) = self.cache.views.next_read(now)

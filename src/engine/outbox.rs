@@ -70,7 +70,7 @@ pub struct Outbox {
     due: Map<Job, Instant>,
     /// When the node that is being evaluated is evaluated again if nothing happens, and why.
     pub again: Option<(Instant, Why)>,
-    effects: Vec<Effect>,
+    pub effects: Vec<Effect>,
     next: RequestId,
     under_way: Map<RequestId, (Instant, Job)>,
 }
@@ -170,11 +170,6 @@ impl Outbox {
         self.count(Count::Rule(rule.into(), count));
     }
 
-    /// Starts and stops watches.
-    pub fn order(&mut self, orders: Vec<Effect>) {
-        self.effects.extend(orders);
-    }
-
     /// Queues an Event, behind more urgent requests.
     pub fn tell(&mut self, notice: Notice) {
         if self.notices.len() < MAX_EVENTS {
@@ -222,10 +217,6 @@ impl Outbox {
         });
         let turns = [self.pacer.next_turn(now), self.put_off];
         due.chain(turns.into_iter().flatten()).min()
-    }
-
-    pub fn take(&mut self) -> Vec<Effect> {
-        std::mem::take(&mut self.effects)
     }
 }
 
@@ -278,14 +269,14 @@ mod tests {
             outbox.tell(notice());
         }
         assert_eq!(outbox.notices.len(), MAX_EVENTS);
-        let effects = outbox.take();
+        let effects = std::mem::take(&mut outbox.effects);
         assert!(
             matches!(effects[..], [Effect::Count(Count::EventDropped)]),
             "{effects:?}"
         );
         outbox.notices.pop_front();
         outbox.tell(notice());
-        assert!(outbox.take().is_empty());
+        assert!(std::mem::take(&mut outbox.effects).is_empty());
     }
 
     #[test]
@@ -296,10 +287,10 @@ mod tests {
             outbox.tell(notice());
             outbox.post(true);
             assert_eq!(outbox.next_wake(), Some(start + EVENT_PATIENCE));
-            assert!(outbox.take().is_empty());
+            assert!(std::mem::take(&mut outbox.effects).is_empty());
             outbox.now.monotonic = start + passed;
             outbox.post(is_busy);
-            assert_eq!(outbox.take().len(), 1);
+            assert_eq!(std::mem::take(&mut outbox.effects).len(), 1);
             assert_eq!(outbox.put_off, None, "nothing waits any more");
         }
     }
