@@ -138,7 +138,8 @@ impl Rules {
         }
         let trouble = rule.trouble();
         let words = trouble.as_ref().map(|_| (rule.generation, rule.pruned));
-        if work.is_news(Subject::new("Compile"), words, out)
+        let (subject, now) = (Subject::new("Compile"), out.now.monotonic);
+        if work.told.due(subject, &rule.uid, words, now).is_some()
             && let Some(why) = trouble
         {
             warn!(rule = %rule.name, "rule cannot be used: {why}");

@@ -1,6 +1,5 @@
 //! Writes the rules' statuses: when they have changed, at a limited rate, and again if someone else has overwritten them.
 
-use std::hash::Hash;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -260,7 +259,8 @@ impl RuleWork {
             // What stood in the status when this process began was told then; but the guard has started over.
             let before = self.status.written.or(&cached.object.status);
             let stood = kind != DISRUPTION_LIMITED && status::holding(before, kind).is_some();
-            let is_news = self.is_news(subject, words, out) && (is_known || !stood);
+            let due = self.told.due(subject, &self.uid, words, out.now.monotonic);
+            let is_news = due.is_some() && (is_known || !stood);
             if let Some(it) = holding.filter(|_| is_news) {
                 warn!(rule = %rule.name, "{}", it.message);
                 if let Some(topic) = notice::TOPICS.iter().find(|it| it.reason == kind) {
@@ -270,17 +270,5 @@ impl RuleWork {
                 info!(rule = %rule.name, "{kind} holds no more");
             }
         }
-    }
-
-    /// Whether to say this of the rule now.
-    pub(super) fn is_news(
-        &mut self,
-        subject: Subject,
-        words: Option<impl Hash>,
-        out: &Outbox,
-    ) -> bool {
-        let (rule, now) = (Arc::default(), out.now.monotonic);
-        let due = self.told.due(subject, &rule, words, now);
-        due.is_some()
     }
 }
