@@ -270,15 +270,11 @@ impl Observations {
         }
     }
 
-    /// Whether a deadline under the rule with this UID is or was on record.
-    pub fn has_had_deadline(&self, rule_uid: &str) -> bool {
-        self.deadlines.contains_key(rule_uid)
-    }
-
-    /// How far the clock is ahead of where it was when the deadline under the rule with this UID was recorded, because it was set.
-    pub fn set_forward_since_deadline(&self, rule_uid: &str) -> SignedDuration {
-        let step = self.deadlines.get(rule_uid).map(|deadline| deadline.step);
-        step.unwrap_or_default().max(SignedDuration::ZERO)
+    /// How far the clock is ahead of where it was when the deadline under the rule with this UID was recorded, because it was set;
+    /// `None` if none is or was on record.
+    pub fn set_forward_since_deadline(&self, rule_uid: &str) -> Option<SignedDuration> {
+        let deadline = self.deadlines.get(rule_uid)?;
+        Some(deadline.step.max(SignedDuration::ZERO))
     }
 
     /// That of this condition; `None` if it is not followed.

@@ -27,10 +27,10 @@ impl<'a> Draft<'a> {
         let recorded = recorded.filter(|_| spec.dry_run || claim.tainted);
         let joined = self.node.created.max(rule.created);
         let ttl = || in_force(repair, self.node, self.state.karpenter);
+        let observations = self.state.observations;
+        let set_forward = observations.set_forward_since_deadline(&rule.uid);
         if let Some(recorded) = recorded {
-            let observations = self.state.observations;
-            let step = observations.set_forward_since_deadline(&rule.uid);
-            let recorded = recorded.later_by(step);
+            let recorded = recorded.later_by(set_forward.unwrap_or_default());
             // Those who can annotate the node must not be able to release it early.
             let is_bounded = repair.action == RepairAction::Release;
             let soonest = joined.filter(|_| is_bounded).map(|joined| {
@@ -40,8 +40,7 @@ impl<'a> Draft<'a> {
             return Some(Ok(soonest.map_or(recorded, |soonest| recorded.max(soonest))));
         }
         // Removing the deadline from a node restarts the whole time.
-        let has_had_one = self.state.observations.has_had_deadline(&rule.uid);
-        let first_gated = joined.filter(|_| !has_had_one);
+        let first_gated = joined.filter(|_| set_forward.is_none());
         Some(ttl().map(|ttl| {
             if spec.dry_run {
                 // It records nothing, so it always counts from the same moment.
