@@ -53,7 +53,7 @@ pub struct Cache {
     pub(super) rules: Rulebook,
     pub(super) claims: NodeClaims,
     pub(super) schedule: Schedule,
-    freshness: Freshness,
+    pub(super) freshness: Freshness,
 }
 
 impl Cache {
@@ -82,12 +82,8 @@ impl Cache {
         }
     }
 
-    /// Whether every watch has synced that is needed whatever the rules are. Nothing may be decided before.
-    pub fn has_synced(&self) -> bool {
-        self.views.have_synced()
-    }
-
     pub fn cluster(&self) -> ClusterState<'_> {
+        let census = self.freshness.census.as_ref();
         ClusterState {
             classes: &self.components.classes,
             named: &self.components.named,
@@ -97,7 +93,7 @@ impl Cache {
             stale: &self.freshness.stale,
             unseen: &self.components.unseen,
             nodes_as_of: self.freshness.nodes_as_of,
-            census: self.census().filter(|_| self.freshness.stale.is_empty()),
+            census: census.filter(|_| self.freshness.stale.is_empty()),
             repair_after: self.freshness.repair_after,
         }
     }
@@ -120,11 +116,6 @@ impl Cache {
             let census = Census::take(nodes, self.rules.set.rules(), |_| false, at);
             self.freshness.census = Some(census);
         }
-    }
-
-    /// The health of all nodes, if it was counted since the last [`Self::assess_freshness`].
-    pub fn census(&self) -> Option<&Census> {
-        self.freshness.census.as_ref()
     }
 
     /// The state of the node of this name, if it exists. Call [`Cache::select_rules`] first.
@@ -291,11 +282,6 @@ impl Cache {
     pub fn refused_finalizer(&mut self, name: &str) {
         self.rules.refused_finalizer(name);
         self.conclude();
-    }
-
-    /// Works out which watches are stale now, and until when repair is postponed. Must precede every decision.
-    pub fn assess_freshness(&mut self, now: Now) {
-        self.freshness.assess(&self.views, now);
     }
 
     /// Restarts all measurements by the wall clock, which was set forward or back by `step`.
@@ -535,7 +521,7 @@ impl Cache {
 
     /// If rules have changed, sorts them again and marks the nodes that this concerns; not until everything has synced.
     fn conclude(&mut self) {
-        if self.has_synced()
+        if self.views.have_synced()
             && let Some(concerns) = self.rules.sort()
         {
             self.components.follow(&self.rules.set, &mut self.views);
@@ -648,7 +634,7 @@ impl Cache {
 
     fn put_rule(&mut self, state: State<RuleObject>, now: Timestamp) {
         // Rules that existed before this process are as old as the cluster.
-        let since = if self.has_synced() {
+        let since = if self.views.have_synced() {
             now
         } else {
             Timestamp::MIN

@@ -97,7 +97,7 @@ impl Forecast {
     /// Prepares for plans, once everything is listed. A reporter that is seen for the first time is trusted about its last
     /// heartbeat.
     pub fn prepare(&mut self) {
-        self.cache.assess_freshness(self.now);
+        self.cache.freshness.assess(&self.cache.views, self.now);
         let names: Vec<_> = self.cache.nodes.names().cloned().collect();
         for name in &names {
             self.cache.select_rules(name, self.now.wall);
@@ -113,7 +113,7 @@ impl Forecast {
         ClusterState {
             stale: &CURRENT,
             nodes_as_of: Timestamp::MAX,
-            census: self.cache.census(),
+            census: self.cache.freshness.census.as_ref(),
             repair_after: None,
             ..self.cache.cluster()
         }

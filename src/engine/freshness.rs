@@ -213,7 +213,7 @@ impl WatchStates {
         all.filter(move |(watch, _)| watch.group().is_some_and(&is_meant))
     }
 
-    /// Whether every watch that decisions cannot do without has listed.
+    /// Whether every watch that decisions cannot do without has listed. Nothing may be decided before.
     pub(crate) fn have_synced(&self) -> bool {
         let mut all = self.all.iter();
         all.all(|(watch, view)| view.as_of.is_some() || view.seen.is_none() || watch.is_optional())

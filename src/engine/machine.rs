@@ -111,7 +111,7 @@ impl Engine {
 
     /// Whether every watch has synced.
     pub fn has_synced(&self) -> bool {
-        self.cache.has_synced()
+        self.cache.views.have_synced()
     }
 
     /// Whether no request is under way and no Event is queued.
@@ -192,7 +192,7 @@ impl Engine {
                 self.leading_since = Some(self.out.now.wall);
                 self.cache.begin_evaluations();
                 // A follower makes no decisions, so its caches are proved current only now.
-                if self.cache.has_synced() {
+                if self.cache.views.have_synced() {
                     self.cache.views.require(self.out.now.monotonic);
                 }
             }
@@ -225,7 +225,7 @@ impl Engine {
         self.cache.schedule.next_gating = None;
         self.allowance = EVALUATIONS;
         self.rules.allowance = NODES_IN_STATUSES;
-        if self.leading_since.is_some() && self.cache.has_synced() && !self.is_stopping {
+        if self.leading_since.is_some() && self.cache.views.have_synced() && !self.is_stopping {
             let changes = std::mem::take(&mut self.cache.schedule.changes);
             if changes.rules {
                 self.rules.sync(&self.cache, &mut self.nodes, &mut self.out);
@@ -236,7 +236,7 @@ impl Engine {
             self.rules
                 .write_finalizers(&self.cache, &self.nodes, &mut self.out);
             tell_unreadable(&mut self.cache, &mut self.out);
-            self.cache.assess_freshness(self.out.now);
+            self.cache.freshness.assess(&self.cache.views, self.out.now);
             if changes.outage_ended {
                 self.rules.outage_is_over();
             }

@@ -12,7 +12,7 @@ use nodegate_core::repair::Census;
 
 /// Freshness of the cache at the last [`Self::assess`].
 #[derive(Debug, Default)]
-pub(super) struct Freshness {
+pub(crate) struct Freshness {
     /// When that was.
     pub(super) at: Timestamp,
     /// The watches that are not known to be current.
@@ -24,7 +24,7 @@ pub(super) struct Freshness {
     /// Until when repair is postponed.
     pub(super) repair_after: Option<Timestamp>,
     /// The health of all nodes, once a late node was to be evaluated.
-    pub(super) census: Option<Census>,
+    pub(crate) census: Option<Census>,
     /// The same by the monotonic clock, as of now.
     postponed: Option<Instant>,
     /// Whether the clock was set since the nodes were last current: then it is unknown for how long they could not be seen.
@@ -32,7 +32,8 @@ pub(super) struct Freshness {
 }
 
 impl Freshness {
-    pub(super) fn assess(&mut self, views: &WatchStates, now: Now) {
+    /// Works out which watches are stale now, and until when repair is postponed. Must precede every decision.
+    pub(crate) fn assess(&mut self, views: &WatchStates, now: Now) {
         let age = |at| now.monotonic.saturating_duration_since(at);
         let nodes_as_of = views.as_of(Watch::Nodes, now.monotonic);
         let nodes_as_of = nodes_as_of.and_then(|at| now.wall.checked_sub(age(at)).ok());

@@ -39,8 +39,8 @@ fn synced(node: &NodeBuilder, rule: &RuleBuilder) -> Cache {
     ] {
         cache.apply(seen, now(0));
     }
-    assert!(cache.has_synced());
-    cache.assess_freshness(now(0));
+    assert!(cache.views.have_synced());
+    cache.freshness.assess(&cache.views, now(0));
     assert!(cache.cluster().stale.is_empty());
     cache
 }

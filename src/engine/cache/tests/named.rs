@@ -30,7 +30,7 @@ fn with(rules: &[RuleBuilder]) -> Cache {
     for seen in seen {
         cache.apply(seen, now(0));
     }
-    assert!(cache.has_synced());
+    assert!(cache.views.have_synced());
     cache
 }
 

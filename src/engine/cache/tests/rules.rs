@@ -135,7 +135,7 @@ fn cache_of(rules: &[RuleBuilder]) -> Cache {
         cache.apply(seen, now(0));
     }
     cache.begin_evaluations();
-    cache.assess_freshness(now(0));
+    cache.freshness.assess(&cache.views, now(0));
     for name in follows(&mut cache) {
         cache.select_rules(&name, at(0));
     }
