@@ -163,7 +163,7 @@ impl<'a> Facts<'_, 'a> {
             Source::Class { class, question } => {
                 let (class, group) = self.classes.get(*class)?;
                 let answer = || self.answer(class, group, *question);
-                self.too_many(group.pods, &[]).unwrap_or_else(answer)
+                self.too_many(group.pods, 0).unwrap_or_else(answer)
             }
             Source::Component(_) | Source::DaemonSetsScheduled => {
                 let component = source.component()?;
@@ -173,7 +173,7 @@ impl<'a> Facts<'_, 'a> {
             }
             Source::CsiDriver(driver) => {
                 let answer = || csi::driver_registered(self, driver);
-                self.too_many(&[], &[]).unwrap_or_else(answer)
+                self.too_many(&[], 0).unwrap_or_else(answer)
             }
             Source::Resource(resource) => {
                 let number = self.node.resources.units(resource);
@@ -201,7 +201,7 @@ impl<'a> Facts<'_, 'a> {
         }
         // Of a check, which may leave a pod of each run, only the newest is read.
         let is_check = matches!(component, Component::Check(_));
-        let unknown = self.too_many(group.pods, group.slices);
+        let unknown = self.too_many(group.pods, group.slices.len());
         if let Some(unknown) = unknown.filter(|_| !is_check) {
             return unknown;
         }
@@ -219,18 +219,14 @@ impl<'a> Facts<'_, 'a> {
         }
     }
 
-    /// The condition that depends on more than is read, of the node or among these objects of it.
-    fn too_many(
-        &self,
-        pods: &[Kept<Pod>],
-        slices: &[Kept<ResourceSlice>],
-    ) -> Option<Condition<'a>> {
+    /// The condition that depends on more than is read, of the node or among these pods and so many `ResourceSlice`s of it.
+    fn too_many(&self, pods: &[Kept<Pod>], slices: usize) -> Option<Condition<'a>> {
         let csi_node = self.csi_node;
         let drivers = csi_node.map_or(0, |it| it.drivers.len().max(it.unhealthy.len()));
         let waits = pods.iter().map(|pod| pod.annotations.len()).sum();
         let counts = [
             (pods.len(), MOST, "such pods"),
-            (slices.len(), MOST, "such ResourceSlices"),
+            (slices, MOST, "such ResourceSlices"),
             (self.staying.len(), MOST, "taints"),
             (drivers, MOST_DRIVERS, "CSI drivers"),
             (waits, MOST_DRIVERS, "waits for CSI drivers"),

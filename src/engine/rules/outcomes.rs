@@ -1,7 +1,5 @@
 //! What the rules do on their nodes: put on record with each node, and counted by each rule's disruption guard.
 
-use std::sync::Arc;
-
 use super::gating::observe;
 use super::{RuleWork, Rules};
 use crate::count::RuleCount;
@@ -54,13 +52,7 @@ impl Rules {
         });
     }
 
-    pub fn forget_node(
-        &mut self,
-        name: &Arc<str>,
-        uid: &Arc<str>,
-        is_news: bool,
-        out: &mut Outbox,
-    ) {
+    pub fn forget_node(&mut self, name: &str, uid: &str, is_news: bool, out: &mut Outbox) {
         if let Some(work) = self.works.get_mut(uid) {
             let guard = work.guard.as_mut();
             work.first_gating.counts_anew();
