@@ -56,7 +56,7 @@ impl ConditionWork {
         out.forget(&job);
         self.attempt.under_way = true;
         self.changes = parts(&changes).collect();
-        let patch = patch::node_conditions(node, &changes, out.now.wall);
+        let patch = patch::conditions(node, &changes, out.now.wall);
         let request = Request::PatchNodeStatus(node.name.clone(), patch);
         out.ask(job, request);
     }

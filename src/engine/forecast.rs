@@ -39,14 +39,10 @@ pub struct Forecast {
 
 impl Forecast {
     /// An empty view. Everything wanted must be listed, even if empty, before plans are made.
-    pub fn new(
-        classes: Vec<CriticalComponentClass>,
-        passing_taints: Vec<String>,
-        now: Now,
-    ) -> Self {
+    pub fn new(classes: Vec<CriticalComponentClass>, passing: Vec<String>, now: Now) -> Self {
         let settings = Settings {
             classes,
-            passing_taints,
+            passing_taints: passing,
             publish_conditions: true,
             enable_karpenter: true,
             ..Settings::default()

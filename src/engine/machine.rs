@@ -486,16 +486,12 @@ impl Engine {
         self.cache.schedule.mark(name, Why::Answered);
     }
 
-    fn conditions_answered(
-        &mut self,
-        name: &Arc<str>,
-        result: Result<Watched<Node>, RequestError>,
-    ) {
+    fn conditions_answered(&mut self, name: &Arc<str>, node: Result<Watched<Node>, RequestError>) {
         if let Some(work) = self.nodes.get_mut(name) {
-            let error = result.as_ref().err();
+            let error = node.as_ref().err();
             work.conditions.answered(name, error, &mut self.out);
         }
-        if let Ok(node) = result {
+        if let Ok(node) = node {
             self.cache.apply_answer(Object::Node(node), self.out.now);
         }
         self.cache.schedule.mark(name, Why::Answered);

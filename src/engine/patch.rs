@@ -98,11 +98,7 @@ pub(super) fn node(node: &Node, plan: &TaintPlan) -> Patch {
 
 /// Changes a node's published conditions: a strategic merge patch of the status, which leaves other reporters' conditions
 /// alone.
-pub(super) fn node_conditions(
-    node: &Node,
-    changes: &ConditionChanges<'_>,
-    now: Timestamp,
-) -> Value {
+pub(super) fn conditions(node: &Node, changes: &ConditionChanges<'_>, now: Timestamp) -> Value {
     let written = |time: Timestamp| time.strftime("%FT%TZ").to_string();
     let set = changes.set.iter().map(|condition| {
         let is_kept = condition.urgency == Urgency::Detail;

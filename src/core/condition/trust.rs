@@ -24,12 +24,8 @@ pub struct Trust {
 
 impl Trust {
     /// Until when evidence from before a reboot does not count that does so only this long after it; `None` if it counts at this time.
-    pub(super) fn distrusts_until(
-        self,
-        distrust: SignedDuration,
-        now: Timestamp,
-    ) -> Option<Timestamp> {
-        let until = self.rebooted?.seen.checked_add(distrust).ok()?;
+    pub(super) fn distrusts_until(self, wait: SignedDuration, now: Timestamp) -> Option<Timestamp> {
+        let until = self.rebooted?.seen.checked_add(wait).ok()?;
         (now < until).then_some(until)
     }
 

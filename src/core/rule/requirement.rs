@@ -34,18 +34,15 @@ pub enum Minimum {
 }
 
 impl RequiredCondition {
-    pub(super) fn compile(
-        condition: ConditionRequirement,
-        classes: &[CriticalComponentClass],
-    ) -> Self {
-        let ours = condition.nodegate.unwrap_or_default();
+    pub(super) fn compile(asked: ConditionRequirement, classes: &[CriticalComponentClass]) -> Self {
+        let ours = asked.nodegate.unwrap_or_default();
         let number = ours.minimum.and_then(|it| u64::try_from(it).ok());
         let number = number.and_then(NonZeroU64::new).map(Minimum::Number);
         Self {
-            source: Source::of(&condition.type_, classes),
-            kind: condition.type_.into(),
-            required: condition.required_status,
-            default: condition.default_status,
+            source: Source::of(&asked.type_, classes),
+            kind: asked.type_.into(),
+            required: asked.required_status,
+            default: asked.default_status,
             minimum: number.or(ours.minimum_from_label.map(Minimum::FromLabel)),
             reasons: ours.reasons,
         }

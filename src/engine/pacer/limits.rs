@@ -70,20 +70,14 @@ impl ClassLimit {
         }
     }
 
-    /// Notes that a request that was made at this time was not handled because of overload. The API server may have said when to
-    /// retry.
-    pub(super) fn overloaded(
-        &mut self,
-        made: Instant,
-        retry_after: Option<Duration>,
-        now: Instant,
-    ) {
+    /// Notes that a request that was made at this time was not handled because of overload. The API server may have asked to `wait`.
+    pub(super) fn overloaded(&mut self, made: Instant, wait: Option<Duration>, now: Instant) {
         let is_known = self.cut.is_some_and(|cut| made < cut);
         if !is_known {
             self.window = (self.window / 2.0).max(1.0);
             self.cut = Some(now);
         }
-        let until = match retry_after {
+        let until = match wait {
             Some(wait) => now + wait.min(LONGEST_WAIT),
             None if is_known => return,
             None => self.retry.failed(PAUSES, now),
