@@ -98,14 +98,10 @@ impl<T: Kind> Default for Shelf<T> {
 
 impl<T: Kind> Shelf<T> {
     pub(super) fn get(&self, key: &ObjectKey) -> Option<Kept<T>> {
-        let reference = ObjectRef::new(&key.name);
-        let reference = match &*key.namespace {
-            "" => reference,
-            namespace => reference.within(namespace),
-        };
-        self.store
-            .get(&reference)
-            .map(|stored| Kept::clone(&stored))
+        let mut reference = ObjectRef::new(&key.name);
+        reference.namespace = Some(key.namespace.to_string()).filter(|it| !it.is_empty());
+        let stored = self.store.get(&reference)?;
+        Some(Kept::clone(&stored))
     }
 
     /// Keeps a state; returns it, and the one before.
