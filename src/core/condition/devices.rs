@@ -83,14 +83,8 @@ impl<'a> Devices<'a> {
 
 impl fmt::Display for Devices<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self {
-            driver,
-            slices,
-            expected,
-            total,
-            tainted,
-            ..
-        } = self;
+        let (driver, slices, expected) = (self.driver, self.slices, self.expected);
+        let (total, tainted) = (self.total, self.tainted);
         if !self.is_served {
             return f.write_str("this cluster has no ResourceSlices of resource.k8s.io/v1");
         }

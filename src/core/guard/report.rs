@@ -39,15 +39,13 @@ pub struct ZoneReport {
 /// recovers`.
 impl fmt::Display for ZoneReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self {
-            zone, state, rate, ..
-        } = self;
+        let (zone, state, rate) = (&self.zone, self.state, self.rate);
         if !zone.is_none() {
             f.write_str("zone ")?;
         }
         let (unmet, all) = (self.unmet, self.met + self.unmet);
         write!(f, "{zone} {state} ({unmet} of {all} nodes unmet), ")?;
-        if *rate > 0.0 {
+        if rate > 0.0 {
             write!(f, "at most {rate} nodes a second are gated there")
         } else {
             f.write_str("nothing more is gated there until it recovers")

@@ -71,19 +71,14 @@ impl<T: Kind> Watched<T> {
             }
             Ok((T::read(&mut it)?, it.metadata))
         });
-        match read {
-            Ok((value, metadata)) => Self {
-                metadata,
-                value: Ok(value),
-            },
+        let (metadata, value) = match read {
+            Ok((value, metadata)) => (metadata, Ok(value)),
             Err(why) => {
                 let outline: Outline = serde_json::from_str(json).unwrap_or_default();
-                Self {
-                    metadata: outline.metadata,
-                    value: Err((why, outline.spec.node_name)),
-                }
+                (outline.metadata, Err((why, outline.spec.node_name)))
             }
-        }
+        };
+        Self { metadata, value }
     }
 
     /// The value.
