@@ -167,7 +167,6 @@ fn resource_slices(bencher: Bencher, count: usize) {
         is_served: true,
     }];
     let slices = (0..count).map(|index| ResourceSlice {
-        name: index.to_string().into(),
         pool: index.to_string().into(),
         generation: 1,
         of: 1,

@@ -546,9 +546,8 @@ impl Cache {
         }
     }
 
-    fn put_csi_node(&mut self, mut state: State<CsiNode>) {
+    fn put_csi_node(&mut self, state: State<CsiNode>) {
         let name = state.key.name.clone();
-        state.value.name = name.clone();
         let (csi_node, _) = self.stores.csi_nodes.put(state);
         self.set_csi_node(&name, Some(csi_node));
     }
@@ -578,12 +577,11 @@ impl Cache {
         }
     }
 
-    fn put_slice(&mut self, group: ComponentGroup, mut state: State<ResourceSlice>) {
+    fn put_slice(&mut self, group: ComponentGroup, state: State<ResourceSlice>) {
         let watch = Watch::ResourceSlices(group);
         if state.value.node.is_empty() {
             return self.remove(watch, &state.key);
         }
-        state.value.name = state.key.name.clone();
         let (slice, known) = self.stores.slices.entry(group).or_default().put(state);
         let (node, before) = (slice.node.clone(), known.map(|known| known.node.clone()));
         self.take_off(watch, slice.key(), before.filter(|it| *it != node));

@@ -19,8 +19,6 @@ const UNREACHABLE: &str = "StorageUnreachable";
 
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct CsiNode {
-    /// The object's name, which is the node's.
-    pub name: Arc<str>,
     /// The UID of the Node that owns the object, if it has an owner.
     pub owner: Option<Arc<str>>,
     /// Sorted by name; at most one more than [`MOST_DRIVERS`], as are the reports.
@@ -132,7 +130,6 @@ impl Kind for CsiNode {
         let reports = object.status.take().map(|status| status.storage_health);
         let unhealthy = (reports.into_iter().flatten()).filter_map(StorageHealth::unhealthy);
         Ok(Self {
-            name: object.name(),
             owner: object.owner(|owner| owner.kind == "Node"),
             drivers,
             unhealthy: unhealthy.take(MOST_DRIVERS + 1).collect(),

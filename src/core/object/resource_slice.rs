@@ -11,7 +11,6 @@ use super::watched::{Kind, Lean, Unreadable};
 /// The parts of a `ResourceSlice` that decisions need.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ResourceSlice {
-    pub name: Arc<str>,
     /// The node that has the devices; empty if they belong to no single node.
     pub node: Arc<str>,
     pub pool: Arc<str>,
@@ -62,7 +61,6 @@ impl Kind for ResourceSlice {
         let keeps_off = |it: &DeviceTaint| it.effect == "NoSchedule" || it.effect == "NoExecute";
         let is_tainted = |device: &&Device| device.taints.iter().flatten().any(keeps_off);
         Ok(Self {
-            name: object.name(),
             node: spec.node_name.unwrap_or_default(),
             pool: spec.pool.name,
             generation: spec.pool.generation,

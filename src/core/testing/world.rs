@@ -190,7 +190,6 @@ impl World {
     /// Adds this many slices of the component that is waited for.
     pub(crate) fn slices(mut self, count: usize) -> Self {
         let slices = (0..count).map(|index| ResourceSlice {
-            name: index.to_string().into(),
             of: 1,
             devices: 8,
             pool: index.to_string().into(),

@@ -99,14 +99,14 @@ kept! {
     }
     NodeCondition { kind, status, reason, message, transition, heartbeat }
     Taint { key, value, effect, time_added }
-    CsiNode { name, owner, drivers, unhealthy }
+    CsiNode { owner, drivers, unhealthy }
     CsiDriver { name, has_allocatable_count }
     UnhealthyStorage { driver, status, reason, message, more }
     Pod {
         key, node, daemon_set, terminating, created, phase, ready, revision, template_generation, annotations,
     }
     ObjectKey { namespace, name }
-    ResourceSlice { name, node, pool, generation, of, devices, tainted }
+    ResourceSlice { node, pool, generation, of, devices, tainted }
     DaemonSet {
         key, uid, deleting, ignored, selector, template_generation, min_ready_seconds, template_labels, node_name, node_selector, node_affinity,
         tolerations, unprobed,

@@ -290,7 +290,9 @@ fn slices_are_kept_by_node_and_go_with_their_rule() {
     let of_node = |cache: &Cache| {
         let slices = cache.node("n").unwrap().slices;
         let slices = slices.get(&Named(0)).into_iter().flatten();
-        slices.map(|it| it.name.to_string()).collect::<Vec<_>>()
+        slices
+            .map(|it| it.key().name.to_string())
+            .collect::<Vec<_>>()
     };
     let devices = rule("r").waits_for(DEVICES);
     let mut cache = with(std::slice::from_ref(&devices));
