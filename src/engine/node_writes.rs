@@ -18,8 +18,7 @@ use super::schedule::Why;
 use super::startups::Startups;
 use nodegate_core::object::{Node, Taint, Version, Watched};
 use nodegate_core::plan::{ChangeKind, Decision, NodePlan, Outcome, TaintChange, TaintPlan};
-use nodegate_core::rule::ownership::Ownership;
-use nodegate_core::rule::{CompiledSpec, Rule, is_foreign};
+use nodegate_core::rule::{CompiledSpec, Rule, is_foreign, ownership::Ownership};
 
 /// After more refusals than this that decide nothing (a failure, or no answer), a taint is changed without its records.
 const FEW: u32 = 2;

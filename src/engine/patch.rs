@@ -9,8 +9,7 @@ use json_patch::{AddOperation, Patch, PatchOperation, RemoveOperation, TestOpera
 use serde_json::{Value, json};
 
 use nodegate_core::api::NodeReadinessRuleStatus;
-use nodegate_core::object::karpenter::TERMINATION_TIMESTAMP;
-use nodegate_core::object::{Node, NodeClaim};
+use nodegate_core::object::{Node, NodeClaim, karpenter::TERMINATION_TIMESTAMP};
 use nodegate_core::plan::{ConditionChanges, TaintPlan, Urgency};
 
 /// A JSON patch under construction.

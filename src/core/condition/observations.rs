@@ -8,8 +8,7 @@ use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 
-use crate::api::ConditionStatus;
-use crate::api::names::READY_DEADLINE_PREFIX;
+use crate::api::{ConditionStatus, names::READY_DEADLINE_PREFIX};
 use crate::object::{CsiDriver, CsiNode, KUBELETS_CONDITIONS, Node};
 
 /// Evidence that may never be renewed does not count for this long after a reboot: a condition whose reporter writes only

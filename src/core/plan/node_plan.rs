@@ -11,8 +11,7 @@ use crate::api::{ConditionStatus, words};
 use crate::condition::{Detail, Source, Watch};
 use crate::object::{Node, NodeClaim, Taint};
 use crate::repair::{Deadline, Verdict};
-use crate::rule::Rule;
-use crate::rule::ownership::owner_key;
+use crate::rule::{Rule, ownership::owner_key};
 
 /// The plan for one node: what to write and report, and when to evaluate it again.
 #[derive(Debug, Clone, PartialEq, Default)]

@@ -8,8 +8,7 @@ use super::decision::Decision;
 use crate::api::{ConditionPolicy, ConditionStatus, RepairAction};
 use crate::condition::{Condition, Detail, Facts, Source};
 use crate::repair::{Deadline, NoTtl, Verdict};
-use crate::rule::ownership::BootstrapRecord;
-use crate::rule::{CompiledSpec, RequiredCondition, Rule};
+use crate::rule::{CompiledSpec, RequiredCondition, Rule, ownership::BootstrapRecord};
 use crate::text::quoted;
 
 /// What came of one rule on one node.

@@ -9,11 +9,9 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use super::deadline::Deadline;
-use crate::api::names::BOOTSTRAP_COMPLETED_PREFIX;
-use crate::api::{ConditionStatus, NodeShare};
+use crate::api::{ConditionStatus, NodeShare, names::BOOTSTRAP_COMPLETED_PREFIX};
 use crate::guard::Zone;
-use crate::object::Node;
-use crate::object::karpenter::INITIALIZED_LABEL;
+use crate::object::{Node, karpenter::INITIALIZED_LABEL};
 use crate::rule::Rule;
 
 /// When a repair that too many unhealthy nodes block is evaluated again.

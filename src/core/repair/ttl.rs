@@ -3,8 +3,7 @@
 use std::time::Duration;
 
 use super::karpenter::Karpenter;
-use crate::api::names::READINESS_TTL;
-use crate::api::{self, Repair};
+use crate::api::{self, Repair, names::READINESS_TTL};
 use crate::object::Node;
 
 /// The shortest readiness TTL, as in the CRD.

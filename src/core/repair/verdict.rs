@@ -6,8 +6,7 @@ use super::health::{Census, Group, GroupHealth, is_initialized};
 use super::karpenter::{Karpenter, NoClaim, pool_name};
 use super::setback::Futile;
 use crate::api::{NodeShare, Repair, RepairAction, Setback};
-use crate::object::karpenter::ClaimStage;
-use crate::object::{Node, NodeClaim};
+use crate::object::{Node, NodeClaim, karpenter::ClaimStage};
 use crate::rule::Rule;
 use crate::text::counted;
 

@@ -10,8 +10,7 @@ use smallvec::SmallVec;
 
 use super::compile::{CompiledSpec, Rule};
 use super::taint_key::is_foreign;
-use crate::api::names::TAINT_ADDED_BY_PREFIX;
-use crate::api::{RegateOn, TaintEffect};
+use crate::api::{RegateOn, TaintEffect, names::TAINT_ADDED_BY_PREFIX};
 use crate::condition::{Facts, Revisions};
 use crate::object::{Node, ObjectKey};
 

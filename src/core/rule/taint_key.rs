@@ -1,7 +1,6 @@
 //! Which taint keys a rule may manage.
 
-use crate::api::TaintPolicy;
-use crate::api::names::TAINT_PREFIX;
+use crate::api::{TaintPolicy, names::TAINT_PREFIX};
 use crate::selector::is_label_key;
 
 /// Checks a rule's taint key, with the messages of the CRD.
