@@ -539,7 +539,7 @@ impl Cache {
         state.value.name = name.clone();
         let (node, _) = self.stores.nodes.put(state);
         let joined = self.freshness.earliest_join(&self.views, now);
-        let is_late = self.views.is_stale(Watch::Nodes, now.monotonic);
+        let is_late = self.views.as_of(Watch::Nodes, now.monotonic).is_none();
         let entry = self.nodes.entry(&name);
         if entry.put_node(&node, joined, is_late, &self.rules.set, now) {
             self.schedule.mark(&name, Why::Seen);

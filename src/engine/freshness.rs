@@ -371,12 +371,6 @@ impl WatchStates {
         is_now.or(due.filter(|at| now < *at).min())
     }
 
-    /// Whether the view of this watch is stale.
-    pub(crate) fn is_stale(&self, watch: Watch, now: Instant) -> bool {
-        let view = self.all.get(&watch);
-        view.is_some_and(|view| view.is_stale(self.required, now))
-    }
-
     /// The watches whose view is stale. One of what a rule names that has not listed yet is another matter: that rule does
     /// nothing until then.
     pub(crate) fn stale(&self, now: Instant) -> impl Iterator<Item = Watch> {
@@ -507,8 +501,8 @@ mod tests {
                 progress(&mut views, then, at(12));
             }
             assert_eq!(views.as_of(NODES, at(12)), Some(at(as_of)), "{name}");
-            assert!(!views.is_stale(NODES, at(as_of + 20)), "{name}");
-            assert!(views.is_stale(NODES, at(as_of + 21)), "{name}");
+            assert!(views.as_of(NODES, at(as_of + 20)).is_some(), "{name}");
+            assert!(views.as_of(NODES, at(as_of + 21)).is_none(), "{name}");
         }
     }
 
@@ -583,11 +577,11 @@ mod tests {
         views.step(NODES, WatchStep::Shown(9), at(9));
         reads(&mut views, 8, at(10));
         assert!(matches!(views.take_orders()[..], [Effect::Watch(NODES, _)]));
-        assert!(views.is_stale(NODES, at(10)));
+        assert!(views.as_of(NODES, at(10)).is_none());
         assert!(views.next_read(at(10)).is_none(), "a list tells as much");
         lists(&mut views, 1, at(11), at(11));
         progress(&mut views, 4, at(11));
-        assert!(!views.is_stale(NODES, at(11)));
+        assert!(views.as_of(NODES, at(11)).is_some());
         reads(&mut views, 6, at(22));
     }
 }

@@ -327,8 +327,8 @@ fn a_cluster_that_never_had_slices_has_none_and_one_that_had_them_hides_them() {
     let watch = Watch::ResourceSlices(Named(0));
     let served = |cache: &Cache| cache.cluster().named[0].is_served;
     let stale = |cache: &mut Cache| {
-        let view = cache.views.is_stale(watch, now(23).monotonic);
-        view && served(cache)
+        let as_of = cache.views.as_of(watch, now(23).monotonic);
+        as_of.is_none() && served(cache)
     };
     let mut cache = with(&[rule("r").waits_for(DEVICES)]);
     for _ in 0..2 {
