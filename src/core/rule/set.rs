@@ -156,14 +156,16 @@ impl RuleSet {
 impl CompiledSpec {
     /// Whether the rule waits for critical components, of any class.
     pub fn waits_for_components(&self) -> bool {
-        let mut sources = self.conditions.iter().map(|condition| &condition.source);
-        sources.any(|source| matches!(source, Source::Class { .. }))
+        self.sources().any(|it| matches!(it, Source::Class { .. }))
+    }
+
+    fn sources(&self) -> impl Iterator<Item = &Source> {
+        self.conditions.iter().map(|condition| &condition.source)
     }
 
     /// What the rule waits for by name.
     pub fn components(&self) -> impl Iterator<Item = &Component> {
-        let sources = self.conditions.iter().map(|condition| &condition.source);
-        sources.filter_map(Source::component)
+        self.sources().filter_map(Source::component)
     }
 
     /// The `DaemonSet`s that the rule waits for by name.
@@ -176,15 +178,13 @@ impl CompiledSpec {
 
     /// Whether decisions for the rule depend on what this watch shows, given what is watched of what rules name.
     pub fn depends_on(&self, watch: Watch, named: &[NamedComponent]) -> bool {
-        let mut sources = self.conditions.iter().map(|condition| &condition.source);
         matches!(watch, Watch::Nodes | Watch::Rules)
-            || sources.any(|source| source.depends_on(watch, named))
+            || self.sources().any(|it| it.depends_on(watch, named))
     }
 
     /// Whether a usable rule waits for this class.
     pub fn waits_for_class(&self, index: usize) -> bool {
-        self.conditions
-            .iter()
-            .any(|requirement| matches!(requirement.source, Source::Class { class, .. } if class == index))
+        self.sources()
+            .any(|it| matches!(it, Source::Class { class, .. } if *class == index))
     }
 }
