@@ -342,7 +342,7 @@ impl Engine {
             watching_since: leading_since,
         };
         let mut plan = plan::plan(cluster, state, history, now.wall);
-        let (writes, outcomes) = (plan.writes_node(), plan.outcomes.len());
+        let (writes, outcomes) = (!plan.taints.is_empty(), plan.outcomes.len());
         // Rules on one node are compared with each other, and each looks at all that is there.
         let rules = state.selecting.len();
         let cost = 1 + rules + rules * rules / 64 + (1 + rules) * state.size(cluster) / 32;

@@ -86,7 +86,7 @@ impl WriteWork {
         let is_right = |part: &Part, change| is_rightly_undone(node, &plan, part, change);
         self.parts.forget(is_wanted, is_right, now);
         self.is_split &= plan.taints.len() > 1;
-        if !plan.writes_node() {
+        if plan.taints.is_empty() {
             self.bare.clear();
             out.pacer.refused.forget(Class::Node, &node.name);
             return;

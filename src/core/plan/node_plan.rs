@@ -18,7 +18,7 @@ use crate::rule::{Rule, ownership::owner_key};
 pub struct NodePlan<'a> {
     /// The outcome of each rule that selects the node. A rule that is being deleted has none.
     pub outcomes: Vec<Outcome<'a>>,
-    /// The writes, by taint. None is empty, and no annotation is in two of them.
+    /// The writes of the Node itself, by taint. None is empty, and no annotation is in two of them.
     pub taints: Vec<TaintPlan>,
     /// Synthesized conditions to publish or remove.
     pub conditions: ConditionChanges<'a>,
@@ -74,11 +74,6 @@ impl<'a> NodePlan<'a> {
             }
             _ => None,
         })
-    }
-
-    /// Whether the Node object itself (taints or annotations) has to be written.
-    pub fn writes_node(&self) -> bool {
-        !self.taints.is_empty()
     }
 
     /// Whether the node is released for this rule.

@@ -56,7 +56,7 @@ fn the_deadline_is_on_record_as_soon_as_the_node_is_gated() {
             "{name}"
         );
         assert_eq!(plan.recheck, Some(at(expected)), "{name}");
-        assert!(!world.carried_out().plan().writes_node(), "{name}: once");
+        assert!(world.carried_out().plan().taints.is_empty(), "{name}: once");
     }
 }
 
@@ -168,7 +168,7 @@ fn no_node_is_given_up_while_repair_is_postponed() {
         assert_eq!(plan.recheck, recheck, "{name}");
         assert_eq!(plan.outcomes[0].verdict, None, "{name}");
         assert_eq!(writes(&world), [""; 0], "{name}");
-        assert!(!world.plan().writes_node(), "{name}");
+        assert!(world.plan().taints.is_empty(), "{name}");
         // Nodes that are not late are not affected.
         let early = world.now(at(899));
         let early = early.plan();
@@ -198,6 +198,6 @@ fn a_deadline_stays_until_it_is_known_that_its_rule_is_gone() {
         ..gone.state()
     };
     let plan = plan(gone.cluster(), state, gone.history(), at(3600));
-    assert!(!plan.writes_node());
+    assert!(plan.taints.is_empty());
     assert_eq!(plan.stale, [Watch::Rules].into());
 }
