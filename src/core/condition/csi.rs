@@ -43,7 +43,7 @@ fn outdated_until(facts: &Facts<'_, '_>, driver: &str) -> Option<Timestamp> {
         let is_own = |(key, name): &(String, String)| name == driver && key.starts_with(prefix);
         let own = group.pods.iter().filter(|pod| pod.is_live());
         for pod in own.filter(|pod| pod.annotations.iter().any(is_own)) {
-            match assess_pod(pod, None, facts) {
+            match assess_pod(pod, 0, facts) {
                 PodEvidence::Ready => match registered_by(pod).filter(|by| facts.now < *by) {
                     Some(by) => soonest = soonest.min(by),
                     None => return None,

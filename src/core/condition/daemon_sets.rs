@@ -56,7 +56,8 @@ impl<'a> PodsByOwner<'a> {
         daemon_set: &DaemonSet,
         facts: &Facts<'_, '_>,
     ) -> Option<(&'a Pod, PodEvidence)> {
-        let assess = |pod| (pod, assess_pod(pod, Some(daemon_set), facts));
+        let seconds = daemon_set.min_ready_seconds;
+        let assess = |pod| (pod, assess_pod(pod, seconds, facts));
         let pods = self.of(daemon_set).map(assess);
         pods.min_by_key(|(pod, evidence)| (*evidence, &pod.key))
     }

@@ -76,14 +76,9 @@ impl fmt::Display for TooNew<'_> {
     }
 }
 
-/// How far a pod's Ready condition counts at this time. If it is one of a `DaemonSet`, it has to be available: `IsPodAvailable` of
-/// `k8s.io/kubernetes/pkg/api/v1/pod`.
-pub(super) fn assess_pod(
-    pod: &Pod,
-    daemon_set: Option<&DaemonSet>,
-    facts: &Facts<'_, '_>,
-) -> PodEvidence {
-    let seconds = daemon_set.map_or(0, |it| it.min_ready_seconds);
+/// How far a pod's Ready condition counts at this time. It has to be available by the `minReadySeconds` of its `DaemonSet`, 0 without
+/// one: `IsPodAvailable` of `k8s.io/kubernetes/pkg/api/v1/pod`.
+pub(super) fn assess_pod(pod: &Pod, seconds: u32, facts: &Facts<'_, '_>) -> PodEvidence {
     let since = match pod.ready {
         PodReady::No => return PodEvidence::NotReady,
         // Never available, in Kubernetes either.
@@ -143,8 +138,9 @@ pub(super) fn ready<'a>(
     let others = others.filter(|pod| pod.is_live() && !is_waited_for(pod) && !is_going(pod));
     unready.extend(others.map(|pod| {
         let mut owners = group.daemon_sets.values();
-        let owner = owners.find(|it| it.owns(pod)).map(|it| &**it);
-        (pod, assess_pod(pod, owner, facts))
+        let owner = owners.find(|it| it.owns(pod));
+        let seconds = owner.map_or(0, |it| it.min_ready_seconds);
+        (pod, assess_pod(pod, seconds, facts))
     }));
     unready.retain(|(_, evidence)| *evidence != PodEvidence::Ready);
     not_ready(&unready).unwrap_or_else(|| Condition::met(Detail::PodsReady))
