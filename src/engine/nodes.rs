@@ -15,7 +15,7 @@ use super::startups::Startups;
 use super::status::{Record, Tally};
 use super::told::Told;
 use nodegate_core::object::Node;
-use nodegate_core::plan::{Memory, NodePlan, NodeState};
+use nodegate_core::plan::{Memory, NodePlan, NodeState, is_new};
 use nodegate_core::rule::Rule;
 
 /// By node name, in this order in statuses.
@@ -68,7 +68,8 @@ impl NodeWork {
     ) {
         let (node, now) = (state.node, out.now);
         announce(&mut self.told, node, plan, is_news, out);
-        self.startups.observe(node, plan, state.joined, now.wall);
+        let is_new = is_new(state.joined, now.wall);
+        self.startups.observe(node, plan, is_new, now.wall);
         if let Some(remembered) = Memory::after(&plan.outcomes, &self.memories) {
             self.memories = remembered.into();
         }

@@ -7,7 +7,7 @@ use jiff::{SignedDuration, Timestamp};
 use super::count::RuleCount;
 use nodegate_core::api::EnforcementMode;
 use nodegate_core::object::Node;
-use nodegate_core::plan::{ConditionOutcome, NodePlan, Outcome, is_new};
+use nodegate_core::plan::{ConditionOutcome, NodePlan, Outcome};
 use nodegate_core::repair::has_been_released;
 
 /// The rules that hold a node that they have never released.
@@ -32,14 +32,8 @@ enum Met {
 }
 
 impl Startups {
-    /// Takes in an evaluation. `joined` is when the node joined, if this process saw that.
-    pub fn observe(
-        &mut self,
-        node: &Node,
-        plan: &NodePlan<'_>,
-        joined: Option<Timestamp>,
-        now: Timestamp,
-    ) {
+    /// Takes in an evaluation. `is_new`: this process saw the node join just now.
+    pub fn observe(&mut self, node: &Node, plan: &NodePlan<'_>, is_new: bool, now: Timestamp) {
         let is_held = |outcome: &Outcome<'_>| {
             let decision = outcome.governs();
             decision.is_some_and(|it| it.holds() || it.releases())
@@ -54,7 +48,7 @@ impl Startups {
             match known.find(|it| it.rule_uid == outcome.rule.uid) {
                 Some(startup) => startup.observe(outcome, now),
                 None if is_held(outcome) => {
-                    self.0.extend(Startup::new(node, outcome, joined, now));
+                    self.0.extend(Startup::new(node, outcome, is_new, now));
                 }
                 None => {}
             }
@@ -91,16 +85,10 @@ fn is_first(node: &Node, outcome: &Outcome<'_>) -> bool {
 
 impl Startup {
     /// A rule that has begun to hold this node; `None` if it released the node before.
-    fn new(
-        node: &Node,
-        outcome: &Outcome<'_>,
-        joined: Option<Timestamp>,
-        now: Timestamp,
-    ) -> Option<Self> {
+    fn new(node: &Node, outcome: &Outcome<'_>, is_new: bool, now: Timestamp) -> Option<Self> {
         let rule = outcome.rule;
         let since = node.created.max(rule.created);
         let since = since.filter(|since| is_first(node, outcome) && *since <= now)?;
-        let is_new = is_new(joined, now);
         let met = |finding: &ConditionOutcome<'_>| match finding
             .transition()
             .filter(|at| (since..=now).contains(at))
