@@ -59,9 +59,9 @@ impl<'a> Draft<'a> {
                 && !outcome.rule.is_suspended()
             {
                 self.record_deadline(&outcome, decision);
-                self.record_bootstrap(&outcome, decision, facts);
+                self.record_bootstrap(&outcome, facts);
                 self.change_taint(&outcome, decision);
-                self.record_owner(&outcome, decision, owners);
+                self.record_owner(&outcome, owners);
             }
             self.plan.outcomes.push(outcome);
         }
@@ -217,19 +217,14 @@ impl<'a> Draft<'a> {
     }
 
     /// Records a completed bootstrap, or what the record of one lacks.
-    fn record_bootstrap(
-        &mut self,
-        outcome: &Outcome<'a>,
-        decision: Decision,
-        facts: &Facts<'_, 'a>,
-    ) {
+    fn record_bootstrap(&mut self, outcome: &Outcome<'a>, facts: &Facts<'_, 'a>) {
         let rule = outcome.rule;
         if outcome.completes || outcome.bootstrap == BootstrapRecord::Unstamped {
             let key = rule.completion_keys[0].clone();
             self.set_annotation(key, completion_value(rule, outcome.spec, facts));
         }
         // A node that was given up does not count as ready.
-        if outcome.completes && decision != Decision::GiveUp {
+        if outcome.completes && outcome.governs() != Some(Decision::GiveUp) {
             self.writes.completes.push(rule.uid.clone());
         }
     }
@@ -282,16 +277,11 @@ impl<'a> Draft<'a> {
     }
 
     /// Makes the governing rule the only owner of its taint.
-    fn record_owner(
-        &mut self,
-        outcome: &Outcome<'a>,
-        decision: Decision,
-        owners: &[Ownership<'_>],
-    ) {
+    fn record_owner(&mut self, outcome: &Outcome<'a>, owners: &[Ownership<'_>]) {
         let (rule, spec, joining) = (outcome.rule, outcome.spec, outcome.joining());
-        let owns = match decision {
-            Decision::Gate => true,
-            Decision::Hold => !owners.is_empty() || self.is_to_own(outcome),
+        let owns = match outcome.governs() {
+            Some(Decision::Gate) => true,
+            Some(Decision::Hold) => !owners.is_empty() || self.is_to_own(outcome),
             _ => false,
         };
         for owner in owners {
@@ -302,7 +292,7 @@ impl<'a> Draft<'a> {
         let is_said =
             |owner: &Ownership| *owner == Ownership::of(rule, spec, joining, owner.adopted);
         if owns && !owners.iter().any(is_said) {
-            let adopted = decision == Decision::Hold && owners.iter().all(|it| it.adopted);
+            let adopted = outcome.tainted && owners.iter().all(|it| it.adopted);
             let value = Ownership::of(rule, spec, joining, adopted).value();
             self.set_annotation(owner_key(&rule.uid), value);
         }
