@@ -29,15 +29,10 @@ pub enum LeaseClaim {
 }
 
 impl LeaseClaim {
-    /// What an instance does about a Lease with this holder, empty for none, and this duration, if it has one. `unchanged`: for how long
-    /// the Lease has been so.
-    pub fn of(
-        identity: &str,
-        holder: &str,
-        duration: Option<Duration>,
-        unchanged: Duration,
-    ) -> Self {
-        if holder == identity {
+    /// What an instance of its `own` name does about a Lease with this holder, empty for none, and this duration, if it has one.
+    /// `unchanged`: for how long the Lease has been so.
+    pub fn of(own: &str, holder: &str, duration: Option<Duration>, unchanged: Duration) -> Self {
+        if holder == own {
             Self::Renew
         } else if holder.is_empty() || unchanged >= duration.unwrap_or(LEASE_DURATION) {
             Self::Take

@@ -5,7 +5,6 @@ use super::words::words;
 words! {
     /// Status of a node's condition.
     #[derive(Default)]
-    #[allow(missing_docs, reason = "the names say it")]
     pub enum ConditionStatus {
         True = "True",
         False = "False",

@@ -23,15 +23,13 @@ const MAX_OWNED: usize = 1_000;
 /// The annotation names the taint besides the rule, so that the taint can be removed even after the rule is gone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
+#[allow(missing_docs, reason = "the names say it")]
 pub struct Ownership<'a> {
     /// UID of the rule that owns the taint; in the annotation's key.
     #[serde(skip)]
     pub rule_uid: &'a str,
-    /// Name of the rule that owns the taint.
     pub rule_name: &'a str,
-    /// Key of the taint.
     pub taint_key: &'a str,
-    /// Effect of the taint.
     pub taint_effect: TaintEffect,
     /// Whether the node had never been released when the taint was added.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]

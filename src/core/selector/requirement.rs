@@ -9,7 +9,6 @@ pub const IN: &str = "In";
 /// See [`IN`].
 pub const NOT_IN: &str = "NotIn";
 
-/// A requirement on the value of one label.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the names say it")]
 pub struct Requirement {
