@@ -34,7 +34,6 @@ pub struct Attempt {
     repeats: u32,
     /// ...since this time.
     since: Option<Instant>,
-    /// The rule whose change is contended.
     contended_by: Option<Box<str>>,
 }
 

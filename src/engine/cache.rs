@@ -590,7 +590,6 @@ impl Cache {
         }
     }
 
-    /// Takes a pod or a slice off this node.
     fn take_off(&mut self, watch: Watch, key: &ObjectKey, node: Option<Arc<str>>) {
         if let Some(node) = node {
             self.nodes.take_off(watch, key, &node);

@@ -27,11 +27,12 @@ pub enum RuleCount {
     Came,
     /// The rule is gone, and its series end.
     Went,
-    /// The rule was evaluated on a node.
     Evaluated,
     /// A condition was found unmet on a node; `is_new` if the previous evaluation did not find it so.
-    Unmet { condition: Arc<str>, is_new: bool },
-    /// A taint was added or removed.
+    Unmet {
+        condition: Arc<str>,
+        is_new: bool,
+    },
     Changed(Box<TaintChange>),
     /// A node was released for the first time: how long each condition took since both the node and the rule existed, as far as
     /// that is known.

@@ -49,7 +49,6 @@ pub struct Engine {
     out: Outbox,
     /// Since when this instance has been the leader.
     leading_since: Option<jiff::Timestamp>,
-    /// Whether shutdown has begun.
     is_stopping: bool,
     /// How many rule evaluations may still be made before other work is done.
     allowance: usize,

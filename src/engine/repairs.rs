@@ -288,7 +288,6 @@ pub(super) fn obstacle(cache: &Cache, rule: &Rule) -> Option<String> {
     (why != NoClaim::Unseen).then(|| why.to_string())
 }
 
-/// What a dry run would repair.
 pub(super) fn prospects(
     cache: &Cache,
     tally: &Tally<'_>,

@@ -43,7 +43,6 @@ const MAX_SUMMARY: usize = 4096;
 /// What a dry run would do about nodes that are not ready in time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Prospects {
-    /// Nodes that would be repaired.
     pub repaired: usize,
     /// Nodes that would not be repaired, because too many are unhealthy.
     pub blocked: usize,

@@ -24,7 +24,6 @@ pub struct Report {
 }
 
 #[derive(Debug, Clone, PartialEq)]
-#[allow(missing_docs, reason = "the names say it")]
 pub struct ZoneReport {
     pub zone: Zone,
     pub state: ZoneState,

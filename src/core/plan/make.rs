@@ -115,7 +115,6 @@ impl<'a> Draft<'a> {
         self.publish();
     }
 
-    /// All rules, in order of precedence.
     pub(super) fn rules(&self) -> impl Iterator<Item = &'a Arc<Rule>> + use<'a> {
         self.cluster.rules.rules().iter()
     }

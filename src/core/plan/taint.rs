@@ -229,7 +229,6 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// Adds or removes the taint.
     fn change_taint(&mut self, outcome: &Outcome<'a>, decision: Decision) {
         let (rule, spec) = (outcome.rule, outcome.spec);
         match decision {

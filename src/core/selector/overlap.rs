@@ -2,7 +2,6 @@
 
 use super::requirement::{Operator, Requirement};
 
-/// The longest label value.
 const LONGEST_VALUE: usize = 63;
 
 /// Whether some set of labels meets all requirements of both lists.

@@ -203,7 +203,6 @@ pub(super) fn put<T: PartialEq>(
     }
 }
 
-/// Takes an object off a group's list.
 fn take<T>(all: &mut ByGroup<Vec<Kept<T>>>, group: ComponentGroup, key: &ObjectKey) {
     if let Some(of_group) = all.get_mut(&group) {
         let at = of_group.binary_search_by(|known| known.key().cmp(key));

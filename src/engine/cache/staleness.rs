@@ -17,7 +17,6 @@ pub(crate) struct Freshness {
     pub(super) at: Timestamp,
     /// The watches that are not known to be current.
     pub(super) stale: BTreeSet<Watch>,
-    /// As of when the nodes are known.
     pub(super) nodes_as_of: Timestamp,
     /// As of when the rules are known; `None` while they are stale.
     pub(super) rules_as_of: Option<Instant>,
@@ -50,7 +49,6 @@ impl Freshness {
         };
     }
 
-    /// Postpones repair until this time at least.
     pub(super) fn postpone_repair(&mut self, until: Instant) {
         self.postponed = self.postponed.max(Some(until));
     }
