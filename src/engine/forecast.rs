@@ -15,7 +15,7 @@ use super::status::{Found, remarks, says_held_back, would_gate};
 use nodegate_core::api::ConditionPolicy;
 use nodegate_core::condition::{CriticalComponentClass, Observations, Source, Watch};
 use nodegate_core::finding::Backing;
-use nodegate_core::guard::{Limits, Report};
+use nodegate_core::guard::{Guard, Limits, Report};
 use nodegate_core::object::{Kept, Node};
 use nodegate_core::plan::{self, ClusterState, NodeHistory, NodePlan, NodeState};
 use nodegate_core::repair::{Karpenter, NoClaim};
@@ -192,7 +192,7 @@ impl Forecast {
 
     /// The report of the rule's disruption guard, if it has one, with no history.
     pub fn guard(&self, rule: &Rule) -> Option<Report> {
-        let mut guard = guard_for(rule.live(), None, self.limits)?;
+        let mut guard = guard_for(rule.live()?, Guard::default(), self.limits)?;
         let nodes = self.cache.nodes.nodes();
         for (node, plan) in nodes.filter_map(|node| Some((node, self.plan(&node.name)?))) {
             if let Some(outcome) = plan.outcome_of(&rule.uid) {

@@ -76,15 +76,9 @@ pub(super) fn evidence_is_stale(rule: &Rule, cluster: ClusterState<'_>) -> bool 
 }
 
 /// The guard for a rule with this spec, continuing the previous one; `None` if the rule has no guard.
-pub(crate) fn guard_for(
-    spec: Option<&CompiledSpec>,
-    known: Option<Guard>,
-    defaults: Limits,
-) -> Option<Guard> {
-    let limits = Limits::of(spec?.ours.guard()?, defaults);
-    let mut guard = known.unwrap_or_default();
-    guard.limits = limits;
-    Some(guard)
+pub(crate) fn guard_for(spec: &CompiledSpec, mut known: Guard, defaults: Limits) -> Option<Guard> {
+    known.limits = Limits::of(spec.ours.guard()?, defaults);
+    Some(known)
 }
 
 /// Takes in an evaluation; returns whether the guard's view of the node changed.

@@ -123,7 +123,8 @@ impl Rules {
             }
         });
         let spec = rule.active().filter(|_| !rule.deleting);
-        work.guard = guard_for(spec, work.guard.take(), self.gating_limits);
+        let known = work.guard.take().unwrap_or_default();
+        work.guard = spec.and_then(|spec| guard_for(spec, known, self.gating_limits));
         work.sync_first_gating(cached, is_known, self.gating_limits);
         work.sync_setbacks(cached, is_known);
         // Another process may just have gated nodes, or nobody could for a while.
