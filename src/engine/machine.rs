@@ -377,7 +377,7 @@ impl Engine {
 
     fn forget(&mut self, name: &Arc<str>) {
         if let Some(work) = self.nodes.get(name) {
-            if work.is_writing() {
+            if work.write.is_under_way() || work.conditions.attempt.under_way {
                 // Called again when the write ends.
                 return;
             }

@@ -79,10 +79,6 @@ impl NodeWork {
         }
     }
 
-    pub fn is_writing(&self) -> bool {
-        self.write.is_under_way() || self.conditions.attempt.under_way
-    }
-
     /// Whether a rule that has been deleted since this generation of the rules has left nothing on the node.
     pub fn is_clean_of(&self, rule: &str, since: u64) -> bool {
         let mut records = self.records.iter().filter(|it| *it.rule == *rule);

@@ -145,7 +145,8 @@ impl Rules {
         if is_there || work.status.written.stands_as(&status) {
             out.count(Count::StatusSpared);
             if is_there {
-                work.status.written.found(status, cached.object.version());
+                work.status.written.writes(status);
+                work.status.written.was_answered(cached.object.version());
             }
             return;
         }

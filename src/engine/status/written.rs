@@ -15,7 +15,7 @@ pub struct WrittenStatus {
 }
 
 impl WrittenStatus {
-    /// Notes a write that is about to be made.
+    /// Notes a write that is about to be made, or would change nothing.
     pub fn writes(&mut self, status: NodeReadinessRuleStatus) {
         *self = Self {
             status: Some(status),
@@ -31,12 +31,6 @@ impl WrittenStatus {
     /// The write may have failed.
     pub fn failed(&mut self) {
         *self = Self::default();
-    }
-
-    /// The status was already there, in this version.
-    pub fn found(&mut self, status: NodeReadinessRuleStatus, version: Version) {
-        self.writes(status);
-        self.was_answered(version);
     }
 
     /// Takes in the rule's status from a watch; returns whether someone else has overwritten ours.
@@ -127,7 +121,8 @@ mod tests {
     #[test]
     fn a_status_found_at_start_can_be_overwritten() {
         let mut written = WrittenStatus::default();
-        written.found(status(1), 5);
+        written.writes(status(1));
+        written.was_answered(5);
         assert!(written.stands_as(&status(1)));
         assert!(written.shown(&status(9), 6));
     }
