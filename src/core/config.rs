@@ -94,10 +94,7 @@ impl Default for Config {
 }
 
 impl Config {
-    /// Reads the configuration from a YAML file. Missing fields keep their defaults.
-    ///
-    /// # Errors
-    /// When the file cannot be read, or is not YAML of the expected form, for example because of an unknown field.
+    /// Reads the configuration from a YAML file. Missing fields keep their defaults, and an unknown one is an error.
     pub fn read(path: &Path) -> Result<Self, ConfigError> {
         let text = std::fs::read_to_string(path).map_err(|error| {
             let file = path.display();
@@ -109,9 +106,6 @@ impl Config {
     }
 
     /// Parses this text, the content of the file at `path`.
-    ///
-    /// # Errors
-    /// When it is not YAML of the expected form, for example because of an unknown field.
     pub fn parse(text: &str, path: &Path) -> Result<Self, ConfigError> {
         serde_saphyr::from_str(text).map_err(|error: serde_saphyr::Error| {
             let (file, error) = (path.display(), error.without_snippet());
@@ -119,10 +113,7 @@ impl Config {
         })
     }
 
-    /// The classes, validated, with parsed selectors.
-    ///
-    /// # Errors
-    /// Names the first field whose value cannot be used.
+    /// The classes, with parsed selectors; or the first field whose value cannot be used.
     pub fn classes(&self) -> Result<Vec<CriticalComponentClass>, ConfigError> {
         self.check_passing_taints()?;
         let configured = &self.critical_component_classes;

@@ -97,10 +97,7 @@ impl Term {
         self.renewed + RENEW_DEADLINE
     }
 
-    /// Takes in an attempt to renew the lease. `seen` is the time of the last watch event.
-    ///
-    /// # Errors
-    /// The term is over, for this reason.
+    /// Takes in an attempt to renew the lease, and says why the term is over, if it is. `seen` is the time of the last watch event.
     pub fn after(&mut self, attempt: Renewal, seen: Instant, now: Instant) -> Result<(), Loss> {
         match attempt {
             Renewal::Taken => return Err(Loss::Taken),

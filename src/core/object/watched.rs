@@ -39,10 +39,8 @@ pub trait Kind: Clone + Debug + 'static {
     /// The fields of `status` that are read.
     type Status: DeserializeOwned;
 
-    /// The value. It may take out of the object what it keeps; the rest of the metadata stays in [`Watched`].
-    ///
-    /// # Errors
-    /// The object lacks what nothing can be said without.
+    /// The value, unless the object lacks what nothing can be said without. It may take out of the object what it keeps; the rest of
+    /// the metadata stays in [`Watched`].
     fn read(object: &mut Lean<Self>) -> Result<Self, Unreadable>;
 
     /// The node that the object is bound to, if it is.
@@ -81,10 +79,7 @@ impl<T: Kind> Watched<T> {
         Self { metadata, value }
     }
 
-    /// The value.
-    ///
-    /// # Errors
-    /// The object is unreadable.
+    /// The value, or why the object is unreadable.
     pub fn read(self) -> Result<T, Unreadable> {
         self.value.map_err(|(why, _)| why)
     }

@@ -117,10 +117,7 @@ impl RequiredCondition {
 }
 
 impl Minimum {
-    /// How many there have to be on this node, or why that is unknown.
-    ///
-    /// # Errors
-    /// The node's label does not say it.
+    /// How many there have to be on this node, or why its label does not say it.
     pub fn on<'a>(&'a self, node: &'a Node) -> Result<NonZeroU64, Detail<'a>> {
         let label = match self {
             Self::Number(number) => return Ok(*number),

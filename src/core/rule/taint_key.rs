@@ -7,9 +7,6 @@ use crate::selector::is_label_key;
 ///
 /// A rule that adds its taint must use a key under `readiness.k8s.io/`. A remove-only rule may also name another project's
 /// startup taint, but none of Kubernetes' own.
-///
-/// # Errors
-/// What is wrong with the key.
 pub(super) fn check(key: &str, policy: TaintPolicy) -> Result<(), &'static str> {
     let (prefix, _) = key.split_once('/').unwrap_or_default();
     if policy == TaintPolicy::AddAndRemove && is_foreign(key) {

@@ -20,10 +20,7 @@ pub use requirement::{IN, NOT_IN, Operator, Requirement, SelectorError};
 pub struct Selector(Vec<Requirement>);
 
 impl Selector {
-    /// Parses a label selector.
-    ///
-    /// # Errors
-    /// Kubernetes does not accept a key, value or operator in a label selector.
+    /// Parses a label selector, if Kubernetes accepts its keys, values and operators.
     pub fn parse(selector: &LabelSelector) -> Result<Self, SelectorError> {
         let labels = selector.match_labels.iter().flatten();
         let labels =

@@ -59,10 +59,7 @@ impl Requirement {
         }
     }
 
-    /// Parses a requirement with any operator of node affinity.
-    ///
-    /// # Errors
-    /// Kubernetes does not accept the key, operator or values.
+    /// Parses a requirement with any operator of node affinity, if Kubernetes accepts key, operator and values.
     pub fn parse(
         key: &str,
         operator: &str,
