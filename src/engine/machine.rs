@@ -145,10 +145,8 @@ impl Engine {
     /// Reads the clocks. If the process stood still, all caches are stale; if the clock was set, measurements restart.
     fn read_clock(&mut self, now: Now) {
         let reading = self.clock.read(now.wall, now.monotonic);
-        self.out.now = Now {
-            wall: reading.now,
-            monotonic: now.monotonic,
-        };
+        self.out.now = now;
+        self.out.now.wall = reading.now;
         if reading.stood_still {
             warn!(
                 "this process stood still, or its clock was set: what it has seen is confirmed first"
