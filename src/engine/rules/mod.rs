@@ -31,7 +31,7 @@ use nodegate_core::guard::{Guard, Limits};
 /// How many nodes the statuses built in one go may cover: a few milliseconds' work.
 pub(super) const NODES_IN_STATUSES: usize = 50_000;
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Rules {
     pub works: Map<Arc<str>, RuleWork>,
     /// The generation of the rules as of the last [`Self::sync`].
@@ -62,14 +62,10 @@ pub struct RuleWork {
     setbacks_of: Option<i64>,
     told: Told,
     pub finalizers: Attempt,
-    pub status: StatusWork,
-}
-
-#[derive(Debug, Default)]
-pub struct StatusWork {
-    pub attempt: Attempt,
-    pub written_at: Option<Instant>,
+    pub status: Attempt,
     pub written: WrittenStatus,
+    /// When the status was written last.
+    pub written_at: Option<Instant>,
     /// When it was last scheduled only because someone else had overwritten it.
     pub healed_at: Option<Instant>,
 }
@@ -77,11 +73,9 @@ pub struct StatusWork {
 impl Rules {
     pub fn new(gating_limits: Limits, node_limit: usize) -> Self {
         Self {
-            works: Map::default(),
-            generation: 0,
-            allowance: 0,
             gating_limits,
             node_limit,
+            ..Self::default()
         }
     }
 

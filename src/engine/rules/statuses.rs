@@ -48,7 +48,7 @@ const TOLD: [&str; 6] = [
 impl RuleWork {
     /// Schedules a comparison of the status, together with other changes within a moment.
     pub fn status_changed(&mut self, out: &mut Outbox) {
-        let written = self.status.written_at;
+        let written = self.written_at;
         let soon = out.now.monotonic + STATUS_DELAY;
         let at = written.map_or(soon, |written| soon.max(written + STATUS_INTERVAL));
         if !out.want(Job::Status(self.uid.clone()), at) {
@@ -63,21 +63,21 @@ impl RuleWork {
             return;
         }
         let now = out.now.monotonic;
-        let written = &mut self.status.written;
+        let written = &mut self.written;
         if !written.shown(&held.object.status, held.object.version()) {
             if written.is_pruned() {
                 out.want(Job::Status(self.uid.clone()), now + PRUNED_INTERVAL);
             }
             return;
         }
-        let healed = self.status.healed_at;
+        let healed = self.healed_at;
         if healed.is_some_and(|healed| healed > now) {
             // Already scheduled.
             return;
         }
         let soon = now + STATUS_DELAY;
         let at = healed.map_or(soon, |healed| soon.max(healed + HEAL_INTERVAL));
-        self.status.healed_at = Some(at);
+        self.healed_at = Some(at);
         info!(rule = %self.name, "another client has written over the rule's status; writing it again");
         out.want(Job::Status(self.uid.clone()), at);
     }
@@ -121,7 +121,7 @@ impl Rules {
         };
         let rule = &*cached.rule;
         let now = out.now.monotonic;
-        let attempt = &work.status.attempt;
+        let attempt = &work.status;
         let is_under_way = attempt.under_way.then_some(now + STATUS_DELAY);
         if let Some(at) = is_under_way.or(attempt.backoff.not_before(now)) {
             out.want(Job::Status(uid.clone()), at);
@@ -140,21 +140,21 @@ impl Rules {
         work.backing = cache.backing(rule);
         let status = work.status(cached, &tally, cache, self.node_limit, out.now.wall);
         work.tell(cached, &status, cache, out);
-        let is_there = status == cached.object.status
-            && work.status.written.is_seen_as_of(cached.object.version());
-        if is_there || work.status.written.stands_as(&status) {
+        let is_there =
+            status == cached.object.status && work.written.is_seen_as_of(cached.object.version());
+        if is_there || work.written.stands_as(&status) {
             out.count(Count::StatusSpared);
             if is_there {
-                work.status.written.writes(status);
-                work.status.written.was_answered(cached.object.version());
+                work.written.writes(status);
+                work.written.was_answered(cached.object.version());
             }
             return;
         }
         debug!(rule = %rule.name, "writing status");
-        work.status.attempt.under_way = true;
-        work.status.written_at = Some(now);
+        work.status.under_way = true;
+        work.written_at = Some(now);
         let request = Request::PatchRuleStatus(work.name.clone(), patch::rule_status(uid, &status));
-        work.status.written.writes(status);
+        work.written.writes(status);
         out.ask(Job::Status(uid.clone()), request);
     }
 
@@ -169,11 +169,11 @@ impl Rules {
             return;
         };
         let now = out.now.monotonic;
-        let attempt = &mut work.status.attempt;
+        let attempt = &mut work.status;
         attempt.ended(result.as_ref().err(), now);
         match result {
             Ok(version) => {
-                work.status.written.was_answered(version);
+                work.written.was_answered(version);
                 // The watch may have been faster than the response.
                 if let Some(held) = cache.rules.all.get(&work.name) {
                     work.see_status(held, out);
@@ -181,7 +181,7 @@ impl Rules {
             }
             // Also if the rule is said to be gone: an API server that has just started may say so of a rule that exists.
             Err(error) => {
-                work.status.written.failed();
+                work.written.failed();
                 attempt.backoff.wait_until(now + STATUS_INTERVAL);
                 if error.is_refusal() && attempt.refusals == 1 {
                     work.tell_refusal(&notice::STATUS_UNWRITTEN, &error, out);
@@ -227,7 +227,7 @@ impl RuleWork {
                 prospects: prospects(cache, tally, rule, now),
                 obstacle: obstacle(cache, rule).as_deref(),
                 node_limit,
-                previous: self.status.written.or(&cached.object.status),
+                previous: self.written.or(&cached.object.status),
                 now,
             },
         )
@@ -258,7 +258,7 @@ impl RuleWork {
             let subject = Subject::new(kind);
             let is_known = self.told.has(subject);
             // What stood in the status when this process began was told then; but the guard has started over.
-            let before = self.status.written.or(&cached.object.status);
+            let before = self.written.or(&cached.object.status);
             let stood = kind != DISRUPTION_LIMITED && status::holding(before, kind).is_some();
             let due = self.told.due(subject, &self.uid, words, out.now.monotonic);
             let is_news = due.is_some() && (is_known || !stood);
