@@ -215,7 +215,7 @@ mod tests {
     #[test]
     fn of_a_rule_that_matches_no_node_all_nodes_are_listed() {
         let all = [node("b").label("zone", "a"), node("a")];
-        let all = all.map(|it| Arc::new(Stored::from(kept(it.build()))));
+        let all = all.map(|it| Arc::new(Stored(kept(it.build()))));
         for (zone, selected, expected) in [("a", true, &["b"][..]), ("c", false, &["a", "b"])] {
             let rule = rule("r").waits_for("Net").selects("zone", zone).build(&[]);
             let listed = ListedNodes::of(rule.spec.as_ref().unwrap(), &all);

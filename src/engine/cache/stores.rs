@@ -17,13 +17,7 @@ use nodegate_core::object::{
 
 /// A state in a store.
 #[derive(Debug, Clone)]
-pub struct Stored<T>(Kept<T>);
-
-impl<T> From<Kept<T>> for Stored<T> {
-    fn from(kept: Kept<T>) -> Self {
-        Self(kept)
-    }
-}
+pub struct Stored<T>(pub Kept<T>);
 
 impl<T> Deref for Stored<T> {
     type Target = Kept<T>;
