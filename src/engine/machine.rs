@@ -442,15 +442,13 @@ impl Engine {
         let Some(work) = self.nodes.get_mut(name) else {
             return;
         };
-        let Some(end) = work.write.answered(name, result, &mut self.out) else {
-            return;
-        };
-        match end {
-            WriteEnd::Again(None) => {}
-            WriteEnd::Again(Some(node)) => {
+        match work.write.answered(name, result, &mut self.out) {
+            None => return,
+            Some(WriteEnd::Again(None)) => {}
+            Some(WriteEnd::Again(Some(node))) => {
                 self.cache.apply_answer(Object::Node(*node), self.out.now);
             }
-            WriteEnd::Refused(changes, why) => {
+            Some(WriteEnd::Refused(changes, why)) => {
                 if let Some(state) = self.cache.node(name) {
                     let about = About::node(name, &state.node.uid);
                     let (records, out) = (&mut work.records, &mut self.out);
@@ -458,7 +456,7 @@ impl Engine {
                         .record_failure(&about, &changes, &why, records, out);
                 }
             }
-            WriteEnd::CarriedOut(write, version, patched) => {
+            Some(WriteEnd::CarriedOut(write, version, patched)) => {
                 for change in write.plan.changes {
                     let rule = change.rule_name.clone();
                     if change.kind == ChangeKind::Added {
