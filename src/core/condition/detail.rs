@@ -1,7 +1,7 @@
 //! Reasons for a condition's status, in one wording for events, statuses, logs and the command line.
 
 use std::borrow::Cow;
-use std::fmt::{self, Write as _};
+use std::fmt::{self, Formatter, Write as _};
 use std::num::NonZeroU64;
 
 use Hint::{
@@ -78,7 +78,7 @@ macro_rules! details {
 
         impl fmt::Display for Detail<'_> {
             #[allow(unused_variables, reason = "some fields are for the reason alone")]
-            fn fmt(&self, $f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            fn fmt(&self, $f: &mut Formatter<'_>) -> fmt::Result {
                 match self {
                     $(Self::$reported $({ $($its),+ })? => $writes,)+
                     $(Self::$variant $({ $($field),+ })? => $write,)+
@@ -233,17 +233,13 @@ impl fmt::Write for Rest<'_> {
 }
 
 /// What is met, and what that does not include.
-fn met(
-    f: &mut fmt::Formatter<'_>,
-    met: &str,
-    left_out: Option<&Names<LeftOut<'_>>>,
-) -> fmt::Result {
+fn met(f: &mut Formatter<'_>, met: &str, left_out: Option<&Names<LeftOut<'_>>>) -> fmt::Result {
     f.write_str(met)?;
     left_out.map_or(Ok(()), |left_out| write!(f, "; left out: {left_out}"))
 }
 
 /// `CSI driver a.csi reports StorageUnreachable (NetworkPartition): the data path is down (+1 more)`.
-fn unhealthy(storage: &UnhealthyStorage, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+fn unhealthy(storage: &UnhealthyStorage, f: &mut Formatter<'_>) -> fmt::Result {
     let (driver, status) = (&storage.driver, &storage.status);
     write!(f, "CSI driver {driver} reports {status}")?;
     if !storage.reason.is_empty() {
