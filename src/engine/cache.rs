@@ -631,11 +631,8 @@ impl Cache {
 
     fn put_rule(&mut self, state: State<RuleObject>, now: Timestamp) {
         // Rules that existed before this process are as old as the cluster.
-        let since = if self.views.have_synced() {
-            now
-        } else {
-            Timestamp::MIN
-        };
+        let has_synced = self.views.have_synced();
+        let since = if has_synced { now } else { Timestamp::MIN };
         let (rule, _) = self.stores.rules.put(state);
         let known = self.rules.put(rule, &self.components.classes, since);
         let shown = known.filter(|_| self.schedule.evaluates);

@@ -33,10 +33,9 @@ fn tell_on_itself(broken: &Broken, out: &mut Outbox) {
         name: broken.key.name.clone(),
         uid: broken.uid.clone(),
     };
-    let topic = if broken.watch == Watch::Rules {
-        &notice::RULE_UNREADABLE
-    } else {
-        &notice::KARPENTER_UNREADABLE
+    let topic = match broken.watch {
+        Watch::Rules => &notice::RULE_UNREADABLE,
+        _ => &notice::KARPENTER_UNREADABLE,
     };
     out.tell(Notice::new(about, topic, broken.to_string()));
 }

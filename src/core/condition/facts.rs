@@ -138,11 +138,8 @@ impl<'a> Facts<'_, 'a> {
             _ => self.synthesized(source)?,
         };
         // What has not been seen yet may turn out to be still unmet, since the same time.
-        let status = if condition.is_to_be_seen() {
-            ConditionStatus::False
-        } else {
-            condition.status
-        };
+        let unmet = condition.is_to_be_seen().then_some(ConditionStatus::False);
+        let status = unmet.unwrap_or(condition.status);
         // Only the published condition records the transition time beyond a restart.
         let published = self.node.condition(kind);
         let published = published.filter(|published| published.status == status);

@@ -194,11 +194,8 @@ pub(crate) fn completion_value(rule: &Rule, spec: &CompiledSpec, facts: &Facts<'
         let current = it.current(known.get(&key).map(String::as_str))?.to_owned();
         Some((key, current))
     };
-    let boot_id = if spec.ours.regate_on.contains(&RegateOn::Reboot) {
-        &node.boot_id
-    } else {
-        ""
-    };
+    let knows_boot = spec.ours.regate_on.contains(&RegateOn::Reboot);
+    let boot_id = if knows_boot { &node.boot_id } else { "" };
     let value = CompletionValue {
         rule_name: &rule.name,
         boot_id,
