@@ -252,7 +252,7 @@ impl Engine {
 
     /// Retries what the API server refused, once some of it went through.
     fn retry_refused(&mut self) {
-        for (at, class, name) in self.out.pacer.refused.retries() {
+        for (at, class, name) in std::mem::take(&mut self.out.pacer.refused.retries) {
             if let Some(work) = self.nodes.get_mut(&name) {
                 match class {
                     Class::Conditions => work.conditions.attempt.backoff.retry_at(at),

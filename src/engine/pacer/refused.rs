@@ -22,7 +22,8 @@ pub struct RefusedWrites {
     writes: BTreeSet<(Class, Arc<str>)>,
     /// Before this time, one that goes through has no others tried again.
     tried_again: Option<Instant>,
-    retries: Vec<(Instant, Class, Arc<str>)>,
+    /// The writes that are tried again, each with its time.
+    pub retries: Vec<(Instant, Class, Arc<str>)>,
 }
 
 impl RefusedWrites {
@@ -55,11 +56,6 @@ impl RefusedWrites {
         let retries =
             writes.map(|(index, (class, node))| (now + SPACING * index, *class, node.clone()));
         self.retries = retries.collect();
-    }
-
-    /// Takes the writes that are tried again, each with its time.
-    pub fn retries(&mut self) -> Vec<(Instant, Class, Arc<str>)> {
-        std::mem::take(&mut self.retries)
     }
 
     fn pause(&self) -> Duration {
@@ -98,14 +94,18 @@ mod tests {
         let mut writes = RefusedWrites::default();
         refuse(&mut writes, 5, 9, now);
         writes.went_through(Class::Node, &"new".into(), now);
-        assert_eq!(writes.retries(), [], "it had not been refused");
+        assert_eq!(
+            std::mem::take(&mut writes.retries),
+            [],
+            "it had not been refused"
+        );
         writes.went_through(Class::Node, &"0".into(), now);
-        let retries = writes.retries();
+        let retries = std::mem::take(&mut writes.retries);
         assert_eq!(retries.len(), 4);
         assert_eq!(retries[3].0, now + 3 * SPACING);
         writes.went_through(Class::Node, &"1".into(), now);
-        assert_eq!(writes.retries(), []);
+        assert_eq!(std::mem::take(&mut writes.retries), []);
         writes.went_through(Class::Node, &"2".into(), now + 4 * PAUSE_FOR_EACH);
-        assert_eq!(writes.retries().len(), 2);
+        assert_eq!(std::mem::take(&mut writes.retries).len(), 2);
     }
 }
