@@ -35,7 +35,7 @@ pub(crate) struct Schedule {
     pub(super) evaluates: bool,
     /// The nodes to evaluate now, each once, oldest first, and why.
     queue: VecDeque<Arc<str>>,
-    queued: Map<Arc<str>, Why>,
+    pub(super) queued: Map<Arc<str>, Why>,
     /// When nodes are evaluated if nothing happens, soonest first, and why. An earlier evaluation stops none of them: it may have
     /// seen too little to say when the next one is.
     later: BTreeSet<(Instant, Arc<str>)>,
@@ -106,10 +106,6 @@ impl Schedule {
     /// Takes the next node to evaluate, and why.
     pub(super) fn next(&mut self) -> Option<(Arc<str>, Why)> {
         self.queued.remove_entry(&self.queue.pop_front()?)
-    }
-
-    pub(super) fn is_queued(&self, name: &str) -> bool {
-        self.queued.contains_key(name)
     }
 
     /// How many nodes are queued.

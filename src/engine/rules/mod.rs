@@ -86,7 +86,7 @@ impl Rules {
         let before = std::mem::replace(&mut self.generation, generation);
         if before < generation {
             for (name, work) in nodes {
-                if work.rules_seen == before && !cache.schedule.is_queued(name) {
+                if work.rules_seen == before && !cache.schedule.queued.contains_key(name) {
                     work.rules_seen = generation;
                 }
             }
