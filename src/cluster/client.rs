@@ -148,8 +148,12 @@ pub(crate) fn refusal(head: &response::Parts, body: &[u8]) -> Status {
     let retry_after = head.headers.get(RETRY_AFTER);
     let seconds = retry_after.and_then(|seconds| seconds.to_str().ok()?.parse().ok());
     if let Some(seconds) = seconds {
-        let details = status.details.get_or_insert_with(no_details);
-        details.retry_after_seconds = details.retry_after_seconds.max(seconds);
+        // None of them is required.
+        let details = status.details.or_else(|| serde_json::from_str("{}").ok());
+        status.details = details.map(|it| StatusDetails {
+            retry_after_seconds: it.retry_after_seconds.max(seconds),
+            ..it
+        });
     }
     status
 }
@@ -164,17 +168,6 @@ pub fn served_at(headers: &HeaderMap) -> Option<Timestamp> {
 pub fn retry_after(status: &Status) -> Option<Duration> {
     let seconds = status.details.as_ref()?.retry_after_seconds;
     (seconds > 0).then(|| Duration::from_secs(seconds.into()))
-}
-
-fn no_details() -> StatusDetails {
-    StatusDetails {
-        name: String::new(),
-        group: String::new(),
-        kind: String::new(),
-        uid: String::new(),
-        causes: Vec::new(),
-        retry_after_seconds: 0,
-    }
 }
 
 /// The message itself, without the lines of the file that it quotes.
