@@ -1,4 +1,4 @@
-//! A layer around the client's service that makes the bookmarks of watches visible to `kube::runtime::watcher`, which swallows
+//! A client around the client, which makes the bookmarks of watches visible to `kube::runtime::watcher`, which swallows
 //! them, and bounds how long a request may take.
 //!
 //! - A bookmark becomes a change, which comes out of the watcher in order, as an object without a name. The type of each event
@@ -10,29 +10,30 @@
 //! - A refusal always has a reason, and says when to retry also where only a header does.
 
 use std::borrow::Cow;
-use std::task::{Context, Poll};
 use std::time::Duration;
 
-use futures::future::BoxFuture;
 use futures::stream::{self, BoxStream, StreamExt, TryStreamExt};
 use http::{Request, Response, StatusCode, Uri};
 use http_body_util::{BodyExt, StreamBody};
 use hyper::body::{Bytes, Frame};
-use kube::client::{Body, ClientBuilder, DynBody};
+use kube::client::Body;
 use kube::{Client, Config};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use tokio::time::{Instant, timeout_at};
-use tower::{BoxError, Layer, Service};
+use tower::{BoxError, service_fn};
 
-use super::causes::with_causes;
 use super::client;
 
 /// A client for watches, whose bookmarks are visible.
 pub fn client(config: Config) -> Result<Client, client::Error> {
-    let builder = ClientBuilder::try_from(config);
-    let builder = builder.map_err(|error| client::Error::Client(with_causes(&error)))?;
-    Ok(builder.with_layer(&WatchLayer::default()).build())
+    let namespace = config.default_namespace.clone();
+    let client = client::connect(config)?;
+    let visible = service_fn(move |request: Request<Body>| {
+        let (client, watch) = (client.clone(), WatchRequest::of(request.uri()));
+        async move { LIMITS.answer(watch, client.send(request)).await }
+    });
+    Ok(Client::new(visible, namespace))
 }
 
 /// What events begin with as the API server writes them...
@@ -45,86 +46,58 @@ const BOOKMARK: &[u8] = br#"{"type":"B"#;
 #[error("it did not answer within {} s", .0.as_secs())]
 pub struct NoAnswer(pub Duration);
 
-/// Makes bookmarks visible, and bounds requests.
+/// How long requests may take.
 #[derive(Debug, Clone, Copy)]
-pub struct WatchLayer {
+struct Limits {
     /// How long the API server may take to start a watch.
-    pub start: Duration,
+    start: Duration,
     /// How long any other request may take, such as one page of a list.
-    pub request: Duration,
+    request: Duration,
     /// How long a watch may go on after the time at which the API server should have ended it.
-    pub grace: Duration,
+    grace: Duration,
 }
 
-impl Default for WatchLayer {
-    fn default() -> Self {
-        Self {
-            start: Duration::from_secs(10),
-            request: Duration::from_secs(30),
-            grace: Duration::from_secs(5),
-        }
-    }
-}
+const LIMITS: Limits = Limits {
+    start: Duration::from_secs(10),
+    request: Duration::from_secs(30),
+    grace: Duration::from_secs(5),
+};
 
-impl<S> Layer<S> for WatchLayer {
-    type Service = WatchService<S>;
-
-    fn layer(&self, inner: S) -> WatchService<S> {
-        WatchService(inner, *self)
-    }
-}
-
-/// A client's service with [`WatchLayer`].
-#[derive(Debug, Clone)]
-pub struct WatchService<S>(S, WatchLayer);
-
-impl<S> Service<Request<Body>> for WatchService<S>
-where
-    S: Service<Request<Body>, Response = Response<Box<DynBody>>, Error = BoxError>,
-    S::Future: Send + 'static,
-{
-    type Response = Response<Box<DynBody>>;
-    type Error = BoxError;
-    type Future = BoxFuture<'static, Result<Self::Response, BoxError>>;
-
-    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
-        self.0.poll_ready(cx)
-    }
-
-    fn call(&mut self, request: Request<Body>) -> Self::Future {
-        let watch = WatchRequest::of(request.uri());
+impl Limits {
+    /// The API server's answer in time, and with visible bookmarks if it is one to this watch.
+    async fn answer(
+        self,
+        watch: Option<WatchRequest>,
+        answer: impl Future<Output = kube::Result<Response<Body>>>,
+    ) -> Result<Response<StreamBody<Frames>>, BoxError> {
         let asked = Instant::now();
         let (start, whole) = match &watch {
-            Some(watch) => (self.1.start, watch.length + self.1.grace),
-            None => (self.1.request, self.1.request),
+            Some(watch) => (self.start, watch.length + self.grace),
+            None => (self.request, self.request),
         };
-        let answer = self.0.call(request);
-        Box::pin(async move {
-            let answer = timeout_at(asked + start, answer).await;
-            let (mut head, rest) = answer.map_err(|_| NoAnswer(start))??.into_parts();
-            let rest = bound(rest, asked + whole, whole);
-            let frames = match watch {
-                Some(watch) if head.status.is_success() => {
-                    let mut lines = Lines::default();
-                    let rest = rest
-                        .map_ok(move |frame| frame.map_data(|data| Bytes::from(lines.take(&data))));
-                    one(watch.progress()).chain(rest).boxed()
-                }
-                // The version is of no use: it is too old (410), comes from another cluster (400), or the resource is not there
-                // (404) and may have other objects when it returns.
-                Some(_) if matches!(head.status.as_u16(), 400 | 404 | 410) => {
-                    head.status = StatusCode::OK;
-                    one(EXPIRED)
-                }
-                _ if head.status.is_success() => rest,
-                _ => {
-                    let said = BodyExt::collect(StreamBody::new(rest)).await?.to_bytes();
-                    one(serde_json::to_vec(&client::refusal(&head, &said))?)
-                }
-            };
-            let body: Box<DynBody> = Box::new(StreamBody::new(frames));
-            Ok(Response::from_parts(head, body))
-        })
+        let answer = timeout_at(asked + start, answer).await;
+        let (mut head, rest) = answer.map_err(|_| NoAnswer(start))??.into_parts();
+        let rest = bound(rest, asked + whole, whole);
+        let frames = match watch {
+            Some(watch) if head.status.is_success() => {
+                let mut lines = Lines::default();
+                let rest =
+                    rest.map_ok(move |frame| frame.map_data(|data| Bytes::from(lines.take(&data))));
+                one(watch.progress()).chain(rest).boxed()
+            }
+            // The version is of no use: it is too old (410), comes from another cluster (400), or the resource is not there
+            // (404) and may have other objects when it returns.
+            Some(_) if matches!(head.status.as_u16(), 400 | 404 | 410) => {
+                head.status = StatusCode::OK;
+                one(EXPIRED)
+            }
+            _ if head.status.is_success() => rest,
+            _ => {
+                let said = BodyExt::collect(StreamBody::new(rest)).await?.to_bytes();
+                one(serde_json::to_vec(&client::refusal(&head, &said))?)
+            }
+        };
+        Ok(Response::from_parts(head, StreamBody::new(frames)))
     }
 }
 
@@ -213,7 +186,12 @@ fn one(data: impl Into<Bytes>) -> Frames {
 }
 
 /// The frames of a body, which has to be complete in time.
-fn bound(body: Box<DynBody>, ends: Instant, limit: Duration) -> Frames {
+fn bound(body: Body, ends: Instant, limit: Duration) -> Frames {
+    // A client wraps the errors of a body. This one's wraps them again.
+    let body = body.map_err(|error| match error {
+        kube::Error::Service(error) => error,
+        error => error.into(),
+    });
     let frames = stream::unfold(Some(body), move |body| async move {
         let mut body = body?;
         match timeout_at(ends, body.frame()).await {
@@ -227,10 +205,8 @@ fn bound(body: Box<DynBody>, ends: Instant, limit: Duration) -> Frames {
 #[cfg(test)]
 mod tests {
     use http::header::RETRY_AFTER;
-    use http_body_util::Full;
     use kube::core::{Status, WatchEvent};
     use serde_json::json;
-    use tower::service_fn;
 
     use super::*;
     use nodegate_core::object::{Node, Watched};
@@ -290,22 +266,15 @@ mod tests {
         }
     }
 
-    /// What comes out of the layer where the API server answers so, with a header that says when to retry.
+    /// What comes out where the API server answers so, with a header that says when to retry.
     async fn answered(status: u16, body: &'static str) -> (u16, String) {
-        let server = service_fn(move |_: Request<Body>| async move {
-            let body: Box<DynBody> = Box::new(Full::from(body).map_err(Into::into));
-            let answer = Response::builder().status(status).header(RETRY_AFTER, "5");
-            answer.body(body).map_err(BoxError::from)
-        });
-        let request = Request::get("/api/v1/nodes?watch=true&timeoutSeconds=14&resourceVersion=7");
-        let request = request.body(Body::empty()).unwrap();
-        let answer = WatchLayer::default()
-            .layer(server)
-            .call(request)
-            .await
-            .unwrap();
-        let (head, body) = answer.into_parts();
-        let body = body.collect().await.unwrap().to_bytes();
+        let answer = Response::builder().status(status).header(RETRY_AFTER, "5");
+        let answer = answer.body(Body::from(body.as_bytes().to_vec())).unwrap();
+        let watch = "/api/v1/nodes?watch=true&timeoutSeconds=14&resourceVersion=7";
+        let watch = WatchRequest::of(&Uri::from_static(watch));
+        let answer = LIMITS.answer(watch, async { Ok(answer) });
+        let (head, body) = answer.await.unwrap().into_parts();
+        let body = BodyExt::collect(body).await.unwrap().to_bytes();
         (
             head.status.as_u16(),
             String::from_utf8(body.to_vec()).unwrap(),
@@ -343,8 +312,7 @@ mod tests {
 
     #[tokio::test]
     async fn what_is_never_answered_is_an_error() {
-        let silent = || Box::new(StreamBody::new(futures::stream::pending())) as Box<DynBody>;
-        let layer = WatchLayer {
+        let limits = Limits {
             start: Duration::from_millis(20),
             request: Duration::from_millis(50),
             grace: Duration::from_millis(100),
@@ -352,25 +320,44 @@ mod tests {
         let watch = "/api/v1/nodes?watch=true&timeoutSeconds=0";
         let list = "/api/v1/nodes?limit=500";
         for (path, starts, limit) in [
-            (watch, false, layer.start),
-            (watch, true, layer.grace),
-            (list, false, layer.request),
-            (list, true, layer.request),
+            (watch, false, limits.start),
+            (watch, true, limits.grace),
+            (list, false, limits.request),
+            (list, true, limits.request),
         ] {
             let server = service_fn(move |_: Request<Body>| async move {
                 if !starts {
                     std::future::pending::<()>().await;
                 }
-                Ok::<_, BoxError>(Response::new(silent()))
+                let silent: Frames = stream::pending().boxed();
+                Ok::<_, BoxError>(Response::new(StreamBody::new(silent)))
             });
+            let server = Client::new(server, "default");
             let started = Instant::now();
             let request = Request::get(path).body(Body::empty()).unwrap();
-            let error = match layer.layer(server).call(request).await {
-                Ok(answer) => answer.into_body().collect().await.map(|_| ()).unwrap_err(),
+            let watch = WatchRequest::of(request.uri());
+            let answer = limits.answer(watch, server.send(request));
+            let error = match answer.await {
+                Ok(answer) => BodyExt::collect(answer.into_body()).await.err().unwrap(),
                 Err(error) => error,
             };
             assert!(error.is::<NoAnswer>(), "{path}: {error}");
             assert!(started.elapsed() >= limit, "{path}");
         }
+    }
+
+    #[tokio::test]
+    async fn an_error_of_the_connection_comes_as_it_is() {
+        let server = service_fn(|_: Request<Body>| async {
+            let broken: Frames = stream::iter([Err("broken".into())]).boxed();
+            Ok::<_, BoxError>(Response::new(StreamBody::new(broken)))
+        });
+        let server = Client::new(server, "default");
+        let request = Request::get("/api/v1/nodes").body(Body::empty()).unwrap();
+        let answer = LIMITS.answer(None, server.send(request));
+        let error = BodyExt::collect(answer.await.unwrap().into_body())
+            .await
+            .err();
+        assert_eq!(error.unwrap().to_string(), "broken");
     }
 }

@@ -1,5 +1,5 @@
 //! The API server: a client, paged lists with filters, watches as streams, and why something could not be
-//! read. The client's layer makes bookmarks of watches visible.
+//! read. The client for watches makes their bookmarks visible.
 
 pub mod bookmarks;
 mod causes;
