@@ -62,22 +62,18 @@ pub async fn serve_http(
             continue;
         };
         arriving
-            .retain(|it: &Arriving| !it.arrived.load(Ordering::Relaxed) && !it.task.is_finished());
+            .retain(|it: &Arriving| !it.from.1.load(Ordering::Relaxed) && !it.task.is_finished());
         let tls = tls.clone();
-        let arrived = Arc::new(AtomicBool::new(false));
-        let router = router.clone();
-        let router = router.layer(Extension(Peer(peer, arrived.clone())));
+        let from = Peer(peer, Arc::default());
+        let router = router.clone().layer(Extension(from.clone()));
         let task = tokio::spawn(async move {
             let _permit = permit;
             if let Err(error) = serve(stream, tls, router).await {
                 debug!(%peer, "the connection has ended: {error}");
             }
         });
-        arriving.push(Arriving {
-            peer,
-            arrived,
-            task: task.abort_handle(),
-        });
+        let task = task.abort_handle();
+        arriving.push(Arriving { from, task });
         if arriving.len() > connections / 2 {
             give_way(&mut arriving);
         }
@@ -86,18 +82,17 @@ pub async fn serve_http(
 
 /// A connection whose request has not arrived.
 struct Arriving {
-    peer: IpAddr,
-    arrived: Arc<AtomicBool>,
+    from: Peer,
     task: AbortHandle,
 }
 
 /// Clients that send nothing close their own connections: the address with the most of them loses its oldest, so that many
 /// connections of a few addresses do not close the one of another.
 fn give_way(arriving: &mut Vec<Arriving>) {
-    let number = |peer| arriving.iter().filter(|it| it.peer == peer).count();
+    let number = |peer| arriving.iter().filter(|it| it.from.0 == peer).count();
     // Of equal ones `max_by_key` takes the last.
     let places = (0..arriving.len()).rev();
-    let oldest = places.max_by_key(|&it| number(arriving[it].peer));
+    let oldest = places.max_by_key(|&it| number(arriving[it].from.0));
     if let Some(oldest) = oldest {
         arriving.remove(oldest).task.abort();
     }
