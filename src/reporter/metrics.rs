@@ -10,8 +10,7 @@ use tokio::sync::watch;
 use super::outcome::CheckFinding;
 use nodegate_core::api::ConditionStatus;
 use nodegate_serve::metric::Registry;
-use nodegate_serve::metrics;
-use nodegate_serve::{probed, serve_http};
+use nodegate_serve::{metrics, probed, serve_http};
 
 const CHECK_BUCKETS: &[f64] = &[0.005, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0];
 

@@ -1,9 +1,8 @@
 //! A certificate in two files that another program, such as cert-manager, writes and rotates.
 
-use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use std::{fs, io};
 
 use tracing::{info, warn};
 
