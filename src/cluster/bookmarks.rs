@@ -31,7 +31,8 @@ pub fn client(config: Config) -> Result<Client, client::Error> {
     let client = client::connect(config)?;
     let visible = service_fn(move |request: Request<Body>| {
         let (client, watch) = (client.clone(), WatchRequest::of(request.uri()));
-        async move { LIMITS.answer(watch, client.send(request)).await }
+        let limits = limits(watch.as_ref());
+        async move { answer(watch, limits, client.send(request)).await }
     });
     Ok(Client::new(visible, namespace))
 }
@@ -41,64 +42,55 @@ const EVENT: &[u8] = br#"{"type":""#;
 /// ...and, of these, bookmarks alone.
 const BOOKMARK: &[u8] = br#"{"type":"B"#;
 
-/// The API server did not answer in time.
 #[derive(Debug, thiserror::Error)]
 #[error("it did not answer within {} s", .0.as_secs())]
-pub struct NoAnswer(pub Duration);
+pub(super) struct NoAnswer(Duration);
 
-/// How long requests may take.
-#[derive(Debug, Clone, Copy)]
-struct Limits {
-    /// How long the API server may take to start a watch.
-    start: Duration,
-    /// How long any other request may take, such as one page of a list.
-    request: Duration,
-    /// How long a watch may go on after the time at which the API server should have ended it.
-    grace: Duration,
+/// How long the API server may take to start a watch.
+const START: Duration = Duration::from_secs(10);
+/// How long any other request may take, such as one page of a list.
+const REQUEST: Duration = Duration::from_secs(30);
+/// How long a watch may go on after the time at which the API server should have ended it.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// How long the answer to a request may take to begin, and to end.
+fn limits(watch: Option<&WatchRequest>) -> (Duration, Duration) {
+    match watch {
+        Some(watch) => (START, watch.length + GRACE),
+        None => (REQUEST, REQUEST),
+    }
 }
 
-const LIMITS: Limits = Limits {
-    start: Duration::from_secs(10),
-    request: Duration::from_secs(30),
-    grace: Duration::from_secs(5),
-};
-
-impl Limits {
-    /// The API server's answer in time, and with visible bookmarks if it is one to this watch.
-    async fn answer(
-        self,
-        watch: Option<WatchRequest>,
-        answer: impl Future<Output = kube::Result<Response<Body>>>,
-    ) -> Result<Response<StreamBody<Frames>>, BoxError> {
-        let asked = Instant::now();
-        let (start, whole) = match &watch {
-            Some(watch) => (self.start, watch.length + self.grace),
-            None => (self.request, self.request),
-        };
-        let answer = timeout_at(asked + start, answer).await;
-        let (mut head, rest) = answer.map_err(|_| NoAnswer(start))??.into_parts();
-        let rest = bound(rest, asked + whole, whole);
-        let frames = match watch {
-            Some(watch) if head.status.is_success() => {
-                let mut lines = Lines::default();
-                let rest =
-                    rest.map_ok(move |frame| frame.map_data(|data| Bytes::from(lines.take(&data))));
-                one(watch.progress()).chain(rest).boxed()
-            }
-            // The version is of no use: it is too old (410), comes from another cluster (400), or the resource is not there
-            // (404) and may have other objects when it returns.
-            Some(_) if matches!(head.status.as_u16(), 400 | 404 | 410) => {
-                head.status = StatusCode::OK;
-                one(EXPIRED)
-            }
-            _ if head.status.is_success() => rest,
-            _ => {
-                let said = BodyExt::collect(StreamBody::new(rest)).await?.to_bytes();
-                one(serde_json::to_vec(&client::refusal(&head, &said))?)
-            }
-        };
-        Ok(Response::from_parts(head, StreamBody::new(frames)))
-    }
+/// The API server's answer in time, and with visible bookmarks if it is one to this watch.
+async fn answer(
+    watch: Option<WatchRequest>,
+    (start, whole): (Duration, Duration),
+    answer: impl Future<Output = kube::Result<Response<Body>>>,
+) -> Result<Response<StreamBody<Frames>>, BoxError> {
+    let asked = Instant::now();
+    let answer = timeout_at(asked + start, answer).await;
+    let (mut head, rest) = answer.map_err(|_| NoAnswer(start))??.into_parts();
+    let rest = bound(rest, asked + whole, whole);
+    let frames = match watch {
+        Some(watch) if head.status.is_success() => {
+            let mut lines = Lines::default();
+            let rest =
+                rest.map_ok(move |frame| frame.map_data(|data| Bytes::from(lines.take(&data))));
+            one(watch.progress()).chain(rest).boxed()
+        }
+        // The version is of no use: it is too old (410), comes from another cluster (400), or the resource is not there
+        // (404) and may have other objects when it returns.
+        Some(_) if matches!(head.status.as_u16(), 400 | 404 | 410) => {
+            head.status = StatusCode::OK;
+            one(EXPIRED)
+        }
+        _ if head.status.is_success() => rest,
+        _ => {
+            let said = BodyExt::collect(StreamBody::new(rest)).await?.to_bytes();
+            one(serde_json::to_vec(&client::refusal(&head, &said))?)
+        }
+    };
+    Ok(Response::from_parts(head, StreamBody::new(frames)))
 }
 
 /// An event that has the watcher list again.
@@ -272,7 +264,8 @@ mod tests {
         let answer = answer.body(Body::from(body.as_bytes().to_vec())).unwrap();
         let watch = "/api/v1/nodes?watch=true&timeoutSeconds=14&resourceVersion=7";
         let watch = WatchRequest::of(&Uri::from_static(watch));
-        let answer = LIMITS.answer(watch, async { Ok(answer) });
+        let limits = limits(watch.as_ref());
+        let answer = super::answer(watch, limits, async { Ok(answer) });
         let (head, body) = answer.await.unwrap().into_parts();
         let body = BodyExt::collect(body).await.unwrap().to_bytes();
         (
@@ -312,18 +305,14 @@ mod tests {
 
     #[tokio::test]
     async fn what_is_never_answered_is_an_error() {
-        let limits = Limits {
-            start: Duration::from_millis(20),
-            request: Duration::from_millis(50),
-            grace: Duration::from_millis(100),
-        };
-        let watch = "/api/v1/nodes?watch=true&timeoutSeconds=0";
+        let [short, long] = [20, 100].map(Duration::from_millis);
+        let watch = "/api/v1/nodes?watch=true&timeoutSeconds=7";
         let list = "/api/v1/nodes?limit=500";
-        for (path, starts, limit) in [
-            (watch, false, limits.start),
-            (watch, true, limits.grace),
-            (list, false, limits.request),
-            (list, true, limits.request),
+        for (path, starts, begins, ends) in [
+            (watch, false, START, Duration::from_secs(7) + GRACE),
+            (watch, true, START, Duration::from_secs(7) + GRACE),
+            (list, false, REQUEST, REQUEST),
+            (list, true, REQUEST, REQUEST),
         ] {
             let server = service_fn(move |_: Request<Body>| async move {
                 if !starts {
@@ -336,12 +325,14 @@ mod tests {
             let started = Instant::now();
             let request = Request::get(path).body(Body::empty()).unwrap();
             let watch = WatchRequest::of(request.uri());
-            let answer = limits.answer(watch, server.send(request));
+            assert_eq!(limits(watch.as_ref()), (begins, ends), "{path}");
+            let answer = answer(watch, (short, long), server.send(request));
             let error = match answer.await {
                 Ok(answer) => BodyExt::collect(answer.into_body()).await.err().unwrap(),
                 Err(error) => error,
             };
             assert!(error.is::<NoAnswer>(), "{path}: {error}");
+            let limit = if starts { long } else { short };
             assert!(started.elapsed() >= limit, "{path}");
         }
     }
@@ -354,7 +345,7 @@ mod tests {
         });
         let server = Client::new(server, "default");
         let request = Request::get("/api/v1/nodes").body(Body::empty()).unwrap();
-        let answer = LIMITS.answer(None, server.send(request));
+        let answer = answer(None, limits(None), server.send(request));
         let error = BodyExt::collect(answer.await.unwrap().into_body())
             .await
             .err();
