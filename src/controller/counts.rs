@@ -14,9 +14,6 @@ use nodegate_engine::error::{ADD_TAINT_ERROR, EVALUATION_ERROR, REMOVE_TAINT_ERR
 use nodegate_engine::io::Effect;
 use nodegate_engine::{Count, RuleCount};
 
-/// Of a metric that has no labels.
-const NONE: &[&str] = &[];
-
 #[derive(Debug)]
 pub(super) struct Counter {
     metrics: Metrics,
@@ -32,7 +29,7 @@ impl Counter {
             &metrics.status_coalesced,
             &metrics.events_dropped,
         ] {
-            counter.with_label_values(NONE);
+            counter.with_label_values::<&str>(&[]);
         }
         Self {
             metrics,
@@ -56,9 +53,9 @@ impl Counter {
             let metrics = &self.metrics;
             match count {
                 Count::Rule(rule, count) => self.count_for(rule, count, each, now),
-                Count::StatusSpared => inc(&metrics.status_unchanged, NONE),
-                Count::StatusCoalesced => inc(&metrics.status_coalesced, NONE),
-                Count::EventDropped => inc(&metrics.events_dropped, NONE),
+                Count::StatusSpared => inc(&metrics.status_unchanged, &[]),
+                Count::StatusCoalesced => inc(&metrics.status_coalesced, &[]),
+                Count::EventDropped => inc(&metrics.events_dropped, &[]),
             }
         }
     }
