@@ -238,7 +238,7 @@ impl Engine {
                 self.rules.outage_is_over();
             }
             self.retry_refused();
-            self.evaluate();
+            self.evaluate_due();
             self.rules
                 .write_finalizers(&self.cache, &self.nodes, &mut self.out);
             let is_busy = self.is_busy();
@@ -264,7 +264,7 @@ impl Engine {
     }
 
     /// Evaluates the queued nodes, as long as the pacer permits writes.
-    fn evaluate(&mut self) {
+    fn evaluate_due(&mut self) {
         let now = self.out.now.monotonic;
         loop {
             while self.cache.schedule.len() > 0

@@ -209,7 +209,7 @@ fn dry_run_results(tally: &Tally<'_>, basis: Basis<'_>) -> DryRunResults {
     };
     let adds = counting(|it| matches!(it, Decision::Gate | Decision::Wait(WaitReason::Disruption)));
     let in_grace = counting(|it| matches!(it, Decision::Wait(WaitReason::Grace { .. })));
-    let held_back = basis.disruption.filter(|report| report.waiting > 0);
+    let limited = basis.disruption.filter(|report| report.waiting > 0);
     let removes = counting(|it| it == Decision::Release);
     let is_risky = |it: &&Found| it.statuses.contains(&None);
     let risky = tally.found().filter(is_risky).count();
@@ -229,7 +229,7 @@ fn dry_run_results(tally: &Tally<'_>, basis: Basis<'_>) -> DryRunResults {
     #[rustfmt::skip]
     let parts = [
         (adds, format!("would add {}", taints(adds))),
-        (held_back.map_or(0, |it| it.waiting), held_back.map(Report::to_string).unwrap_or_default()),
+        (limited.map_or(0, |it| it.waiting), limited.map(Report::to_string).unwrap_or_default()),
         (in_grace, format!("{} {grace}", nodes(in_grace))),
         (removes, format!("would remove {}", taints(removes))),
         (risky, format!("{} {have} missing conditions", nodes(risky))),

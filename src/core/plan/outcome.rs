@@ -222,7 +222,7 @@ impl<'a> ConditionOutcome<'a> {
 }
 
 /// Evaluates a rule's conditions on a node, whether or not the rule selects it: whether they are met, and each one.
-pub(super) fn evaluate<'a>(
+pub(super) fn findings<'a>(
     spec: &'a CompiledSpec,
     facts: &Facts<'_, 'a>,
 ) -> (bool, Vec<ConditionOutcome<'a>>) {

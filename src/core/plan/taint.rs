@@ -8,7 +8,7 @@ use smallvec::SmallVec;
 use super::decision::{Decision, Situation, WaitReason, decide};
 use super::make::{Active, Draft};
 use super::node_plan::{ChangeKind, TaintChange};
-use super::outcome::{ConditionOutcome, Origin, Outcome, Standing, evaluate};
+use super::outcome::{ConditionOutcome, Origin, Outcome, Standing, findings};
 use super::patience::is_new;
 use crate::api::{EnforcementMode, RegateOn, TaintEffect, TaintPolicy};
 use crate::condition::{Facts, Trust, Watch};
@@ -54,7 +54,7 @@ impl<'a> Draft<'a> {
                 tainted,
                 owners,
             };
-            let outcome = self.evaluate(claim, governing, facts);
+            let outcome = self.outcome(claim, governing, facts);
             if let Some(decision) = outcome.governs()
                 && !outcome.rule.is_suspended()
             {
@@ -72,7 +72,7 @@ impl<'a> Draft<'a> {
     }
 
     /// The outcome of one rule that names the taint. Records and reports follow from it alone.
-    fn evaluate(
+    fn outcome(
         &mut self,
         claim: Claim<'_, 'a>,
         governing: Option<&'a Rule>,
@@ -89,7 +89,7 @@ impl<'a> Draft<'a> {
             rebooted,
             is_held: claim.tainted,
         };
-        let (met, findings) = evaluate(spec, &Facts { trust, ..*facts });
+        let (met, findings) = findings(spec, &Facts { trust, ..*facts });
         let (memory, wait) = self.patience(claim, met, &findings, rebooted.is_some());
         let is_held = claim.tainted && !met && !rule.is_suspended();
         let mut deadline = is_held.then(|| self.deadline(claim)).flatten();

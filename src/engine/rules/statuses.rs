@@ -58,13 +58,13 @@ impl RuleWork {
 
     /// Takes in the status that the API server holds. If someone else has overwritten it or an older CRD pruned it, it is
     /// written again, at a limited rate.
-    fn see_status(&mut self, held: &CachedRule, out: &mut Outbox) {
-        if held.rule.uid != self.uid {
+    fn see_status(&mut self, cached: &CachedRule, out: &mut Outbox) {
+        if cached.rule.uid != self.uid {
             return;
         }
         let now = out.now.monotonic;
         let written = &mut self.written;
-        if !written.shown(&held.object.status, held.object.version()) {
+        if !written.shown(&cached.object.status, cached.object.version()) {
             if written.is_pruned() {
                 out.want(Job::Status(self.uid.clone()), now + PRUNED_INTERVAL);
             }
@@ -87,10 +87,10 @@ impl Rules {
     /// Takes in the statuses that watches have shown.
     pub fn see_statuses(&mut self, shown: Set<Arc<str>>, cache: &Cache, out: &mut Outbox) {
         for name in shown {
-            if let Some(held) = cache.rules.all.get(&name)
-                && let Some(work) = self.works.get_mut(&held.rule.uid)
+            if let Some(cached) = cache.rules.all.get(&name)
+                && let Some(work) = self.works.get_mut(&cached.rule.uid)
             {
-                work.see_status(held, out);
+                work.see_status(cached, out);
             }
         }
     }
@@ -175,8 +175,8 @@ impl Rules {
             Ok(version) => {
                 work.written.was_answered(version);
                 // The watch may have been faster than the response.
-                if let Some(held) = cache.rules.all.get(&work.name) {
-                    work.see_status(held, out);
+                if let Some(cached) = cache.rules.all.get(&work.name) {
+                    work.see_status(cached, out);
                 }
             }
             // Also if the rule is said to be gone: an API server that has just started may say so of a rule that exists.

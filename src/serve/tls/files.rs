@@ -79,7 +79,7 @@ async fn poll(folder: PathBuf, certificates: Certificates) {
     }
 }
 
-/// The authorities in a PEM file by which clients' certificates are verified, read anew as it changes.
+/// The authorities in a PEM file by which clients' certificates are verified; read once.
 pub fn client_authorities(path: &Path) -> Result<ClientAuthorities, FilesError> {
     let unusable = |problem: String| FilesError::Unusable(path.into(), problem);
     let pem = fs::read(path).map_err(|error| unusable(format!(" cannot be read: {error}")))?;

@@ -57,7 +57,7 @@ pub struct ManagedCertificate {
 }
 
 #[derive(Debug)]
-enum Setback {
+enum Failure {
     /// Another replica wrote first: read what it wrote.
     Outrun,
     Problem(String),
@@ -90,8 +90,8 @@ impl ManagedCertificate {
                     }
                     pause
                 }
-                Err(Setback::Outrun) => SHORTLY,
-                Err(Setback::Problem(error)) => {
+                Err(Failure::Outrun) => SHORTLY,
+                Err(Failure::Problem(error)) => {
                     let current = self.certificates.current();
                     if current.is_some_and(|it| it.has_expired(Timestamp::now())) {
                         let expired = format!("the certificate has expired: {error}");
@@ -111,12 +111,12 @@ impl ManagedCertificate {
     }
 
     /// Brings the Secret, the configuration and the served certificate in line, once. Returns the wait until the next time.
-    async fn reconcile(&mut self, now: Timestamp) -> Result<Duration, Setback> {
+    async fn reconcile(&mut self, now: Timestamp) -> Result<Duration, Failure> {
         let what = format!("read ValidatingWebhookConfiguration {CONFIGURATION}");
         let configuration = request(&what, self.configurations.get(CONFIGURATION)).await?;
         let names = names(&configuration);
         if names.is_empty() {
-            return Err(Setback::Problem(format!(
+            return Err(Failure::Problem(format!(
                 "ValidatingWebhookConfiguration {CONFIGURATION} names neither a service nor a URL to call: install it with \
                  `kubectl apply -k config/webhook`"
             )));
@@ -124,7 +124,7 @@ impl ManagedCertificate {
         let what = format!("read Secret {}", self.secret);
         let secret = request(&what, self.secrets.get(SECRET)).await?;
         if is_foreign(&secret) {
-            return Err(Setback::Problem(format!(
+            return Err(Failure::Problem(format!(
                 "Secret {} is somebody else's: serve from it with --webhook-cert-dir, or delete it and make Nodegate's with \
                  `kubectl apply -k config/webhook`",
                 self.secret
@@ -157,9 +157,9 @@ impl ManagedCertificate {
         outdated: Option<ServingCertificate>,
         names: &[String],
         now: Timestamp,
-    ) -> Result<ServingCertificate, Setback> {
+    ) -> Result<ServingCertificate, Failure> {
         let issued = issue(names, now, LIFETIME);
-        let mut issued = issued.map_err(|error| Setback::Problem(error.to_string()))?;
+        let mut issued = issued.map_err(|error| Failure::Problem(error.to_string()))?;
         issued.ca = bundle(&issued.ca, outdated.as_ref().map(|it| it.ca.as_str()));
         let object = filled(secret, &issued);
         let params = PostParams::default();
@@ -175,7 +175,7 @@ impl ManagedCertificate {
         &self,
         configuration: &ValidatingWebhookConfiguration,
         ca: &str,
-    ) -> Result<(), Setback> {
+    ) -> Result<(), Failure> {
         let ca = ByteString(ca.as_bytes().to_vec());
         let webhooks = configuration.webhooks.iter().flatten();
         let lacking = webhooks.filter(|it| it.client_config.ca_bundle.as_ref() != Some(&ca));
@@ -254,10 +254,10 @@ fn name(client: &WebhookClientConfig) -> Option<String> {
 async fn request<T>(
     what: &str,
     request: impl Future<Output = kube::Result<T>>,
-) -> Result<T, Setback> {
+) -> Result<T, Failure> {
     let problem = match client::in_time(DEADLINE, request).await {
         Ok(answer) => return Ok(answer),
-        Err(kube::Error::Api(status)) if status.code == 409 => return Err(Setback::Outrun),
+        Err(kube::Error::Api(status)) if status.code == 409 => return Err(Failure::Outrun),
         Err(kube::Error::Api(status)) => {
             let remedy = match status.code {
                 401 => ": check the kubeconfig's credentials",
@@ -271,7 +271,7 @@ async fn request<T>(
             with_causes(&error)
         ),
     };
-    Err(Setback::Problem(problem))
+    Err(Failure::Problem(problem))
 }
 
 /// How long to wait before `next`, whose CA is now in the configuration, replaces `current`: clients need time to trust it. Zero
