@@ -23,10 +23,10 @@ const ATTEMPTS: usize = 3;
 /// The objects of a list, as JSON. It ends with the list, or with an error.
 pub type Objects<'a> = LocalBoxStream<'a, Result<String, Gap>>;
 
-/// An API server, for reading.
+/// A connection to an API server, to list and watch.
 #[derive(Clone)]
 pub struct Cluster {
-    /// Its bookmarks are visible.
+    /// Its watches show bookmarks.
     pub client: Client,
     /// Its name in the kubeconfig, or its address.
     pub name: String,

@@ -23,7 +23,7 @@ pub fn rbac(about: &str) -> &'static str {
     }
 }
 
-/// What a watch shows, and its errors, after which it goes on.
+/// What a watch shows. An error does not end it.
 pub type Events = BoxStream<'static, watcher::Result<Seen>>;
 
 /// What a watch of these objects shows.

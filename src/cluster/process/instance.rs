@@ -11,7 +11,7 @@ pub struct Instance {
 }
 
 impl Instance {
-    /// The identity from here on; another call makes another one.
+    /// A new identity for this process; each call returns another.
     pub fn current() -> Self {
         let name = std::env::var("POD_NAME")
             .or_else(|_| std::env::var("HOSTNAME"))
