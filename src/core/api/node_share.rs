@@ -1,16 +1,16 @@
 //! How many of some nodes: a number, or a percentage of them.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
-use schemars::JsonSchema;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
 /// A number of nodes, or a share of some: `5` or `20%`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(try_from = "IntOrString", into = "IntOrString")]
-#[schemars(extend("maxLength" = 4))]
 pub enum NodeShare {
     /// This many nodes.
     Nodes(u32),
@@ -25,6 +25,20 @@ impl NodeShare {
             Self::Nodes(nodes) => nodes as usize,
             Self::Percent(percent) => total.saturating_mul(percent.into()).div_ceil(100),
         }
+    }
+}
+
+impl JsonSchema for NodeShare {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        "NodeShare".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "x-kubernetes-int-or-string": true, "maxLength": 4 })
     }
 }
 

@@ -160,6 +160,7 @@ pub struct Setback {
     pub condition: String,
 
     /// When it was replaced.
+    #[schemars(with = "String", extend("format" = "date-time"))]
     pub since: Time,
 
     /// How many replacements before lacked the condition, too.

@@ -14,8 +14,8 @@ use kube::{CustomResource, KubeSchema};
 use serde::{Deserialize, Serialize};
 
 use super::choice::{ConditionPolicy, ConditionStatus, EnforcementMode, TaintPolicy};
-use super::node_selector::node_selector;
 use super::nodegate::{NodegateRequirement, NodegateSpec};
+use super::schema::node_selector;
 use super::status::NodeReadinessRuleStatus;
 use super::taint::TaintSpec;
 

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::choice::ConditionStatus;
 use super::nodegate::NodegateStatus;
+use super::schema::conditions;
 use super::words::words;
 
 /// What the controller last found and did for a rule.
@@ -22,7 +23,7 @@ pub struct NodeReadinessRuleStatus {
     /// How the rule itself is doing: `Accepted` says whether it is in force, `Conflicted` whether an older rule governs
     /// the same taint on some of its nodes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(length(max = 32))]
+    #[schemars(schema_with = "conditions", length(max = 32))]
     #[x_kube(merge_strategy = ListMerge::Map(vec!["type".into()]))]
     pub conditions: Vec<Condition>,
 
@@ -75,6 +76,7 @@ pub struct NodeFailure {
     pub message: Option<String>,
 
     /// When it failed.
+    #[schemars(with = "String", extend("format" = "date-time"))]
     pub last_evaluation_time: Time,
 }
 
@@ -95,6 +97,7 @@ pub struct NodeEvaluation {
     pub taint_status: TaintStatus,
 
     /// When this was found.
+    #[schemars(with = "String", extend("format" = "date-time"))]
     pub last_evaluation_time: Time,
 }
 

@@ -1,6 +1,5 @@
 //! The taint in a rule's spec.
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::KubeSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -61,6 +60,6 @@ pub struct TaintSpec {
 
     /// Accepted because taints on nodes have it, and ignored.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<Time>")]
+    #[schemars(with = "Option<String>", extend("format" = "date-time"))]
     pub time_added: Option<Value>,
 }

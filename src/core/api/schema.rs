@@ -1,4 +1,4 @@
-//! The schema of a rule's node selector.
+//! Schemas of Kubernetes' own types: those that come with them take two minutes of a release build.
 
 use schemars::{Schema, SchemaGenerator, json_schema};
 
@@ -42,6 +42,34 @@ pub(super) fn node_selector(_: &mut SchemaGenerator) -> Schema {
                         "message": "values must be given with operator In and NotIn, and left out with Exists and DoesNotExist",
                     }],
                 },
+            },
+        },
+    })
+}
+
+/// The `Condition`s of a rule's status.
+pub(super) fn conditions(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({
+        "type": "array",
+        "items": {
+            "description": "Something that is said of the rule as a whole.",
+            "type": "object",
+            "required": ["lastTransitionTime", "message", "reason", "status", "type"],
+            "properties": {
+                "lastTransitionTime": {
+                    "description": "When the status last changed.",
+                    "type": "string",
+                    "format": "date-time",
+                },
+                "message": { "description": "Why, for people to read.", "type": "string" },
+                "observedGeneration": {
+                    "description": "The generation of the rule that the condition describes.",
+                    "type": "integer",
+                    "format": "int64",
+                },
+                "reason": { "description": "Why, in one word.", "type": "string" },
+                "status": { "description": "True, False or Unknown.", "type": "string" },
+                "type": { "description": "Type of the condition.", "type": "string" },
             },
         },
     })
