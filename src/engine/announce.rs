@@ -47,9 +47,7 @@ const HELD: Subject = Subject {
     ..Subject::new("Hold")
 };
 
-/// Announces what follows from an evaluation rather than from a write: a taint that the node was created with, an adopted taint,
-/// why a rule holds the node, missing critical components, and why a late node is not repaired. `is_news` tells whether no
-/// earlier process can have announced a rule's adoption.
+/// Announces what follows from an evaluation alone. `is_news`: no earlier process can have announced a rule's adoption.
 pub(super) fn announce(
     told: &mut Told,
     node: &Node,

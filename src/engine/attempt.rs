@@ -12,7 +12,6 @@ use nodegate_core::plan::TaintId;
 /// This many repeats of a change within [`WINDOW`] are contention.
 const TOLERATED: u32 = 4;
 const WINDOW: Duration = Duration::from_secs(60);
-/// The pauses before further repeats.
 const CONTENDED: Pauses = Pauses::between(Duration::from_secs(5), Duration::from_secs(5 * 60));
 /// After a conflict: a few retries are all but immediate.
 const CONFLICT: Pauses = Pauses::between(Duration::from_millis(1), Duration::from_secs(30));
@@ -24,13 +23,11 @@ pub(super) type Change = Option<u64>;
 #[derive(Debug, Default)]
 pub struct Attempt {
     pub under_way: bool,
-    /// When to make the next one, after a failure.
     pub(crate) backoff: Backoff,
     /// Refusals in a row.
     pub refusals: u32,
-    /// The change that was made last, and when.
     last: Option<(Change, Instant)>,
-    /// How often that change was repeated...
+    /// How often the last change was repeated...
     repeats: u32,
     /// ...since this time.
     since: Option<Instant>,
@@ -123,7 +120,6 @@ pub(super) enum Part {
     Condition(Box<str>),
 }
 
-/// The attempts at the parts of a write, as long as they matter.
 #[derive(Debug, Default)]
 pub(super) struct Parts(Vec<(Part, Attempt)>);
 
@@ -170,12 +166,10 @@ impl Parts {
         self.0.iter().any(|(_, attempt)| attempt.refusals > 0)
     }
 
-    /// How often in a row a part was refused.
     pub(super) fn refusals(&self, part: &Part) -> u32 {
         self.get(part).map_or(0, |attempt| attempt.refusals)
     }
 
-    /// Lets all that was refused be retried at this time.
     pub(super) fn retry_at(&mut self, at: Instant) {
         let refused = self.0.iter_mut().filter(|(_, it)| it.refusals > 0);
         refused.for_each(|(_, attempt)| attempt.backoff.retry_at(at));

@@ -45,7 +45,6 @@ const BLINK: Duration = Duration::from_secs(5);
 
 #[derive(Debug)]
 pub struct Cache {
-    /// How far each watch has come, and which ones are to be started.
     pub(super) views: WatchStates,
     pub(super) stores: Stores,
     pub(super) nodes: Entries,
@@ -98,8 +97,7 @@ impl Cache {
         }
     }
 
-    /// Works out which rules select this node, if its labels or the rules have changed, and tracks the heartbeats that rules
-    /// ask for. Counts the health of all nodes, if this one may be late and it is not counted yet.
+    /// Works out which rules select this node, tracks heartbeats that they need, and counts all nodes' health if it may be late.
     pub fn select_rules(&mut self, name: &str, now: Timestamp) {
         let at = self.freshness.at;
         let Some(entry) = self.nodes.all.get_mut(name) else {
@@ -136,8 +134,7 @@ impl Cache {
         })
     }
 
-    /// Why nothing is known of Karpenter's objects, if that is so. Without them there is nothing to delete, and the rules' own readiness
-    /// TTLs apply.
+    /// Why nothing is known of Karpenter's objects, if so: nothing can be deleted then, and the rules' own readiness TTLs apply.
     pub fn no_claims(&self) -> Option<NoClaim<'static>> {
         let phases = [Watch::NodeClaims, Watch::NodePools].map(|watch| self.views.phase(watch));
         match phases {
@@ -148,7 +145,6 @@ impl Cache {
         }
     }
 
-    /// What stands behind the conditions of a rule.
     pub(crate) fn backing(&self, rule: &Rule) -> Backing {
         let Some(spec) = rule.spec.as_ref().ok().filter(|_| !rule.deleting) else {
             return Backing::default();
@@ -232,9 +228,8 @@ impl Cache {
         self.conclude();
     }
 
-    /// Takes in an object from the answer to a request, unless the cache has a newer state or no such object. An equal version may
-    /// show more: the answer to a patch has metadata only. If a newer one has another UID, the known object is gone; the watch
-    /// will show the new one.
+    /// Takes in an object from an answer, unless the cache has a newer state or no such object. An equal version may show more: the
+    /// answer to a patch has metadata only. If a newer one has another UID, the known object is gone; the watch shows the new one.
     pub fn apply_answer(&mut self, object: Object, now: Now) {
         let (watch, meta) = (object.watch(), object.meta());
         let key = ObjectKey::of(meta);
@@ -294,8 +289,7 @@ impl Cache {
         self.mark_all(Why::Anew);
     }
 
-    /// Trusts reporters about their last heartbeats, and rebooted nodes about their boot times, for callers that read nodes
-    /// once.
+    /// Trusts reporters about their last heartbeats, and rebooted nodes about their boot times, for callers that read nodes once.
     pub fn trust_reporters(&mut self, now: Timestamp) {
         for entry in self.nodes.all.values_mut() {
             if let Some(node) = &entry.node {
@@ -432,7 +426,6 @@ impl Cache {
         }
     }
 
-    /// Forgets the objects of the watches that have ended.
     fn forget_ended(&mut self) {
         for watch in std::mem::take(&mut self.components.ended) {
             for key in self.stores.known(watch) {
@@ -495,8 +488,7 @@ impl Cache {
         }
     }
 
-    /// Whether the cluster may lack the resource of this watch. A resource of Kubernetes' own that was there does not go: an
-    /// API server that does not have it is an older one, which is being replaced.
+    /// Whether the cluster may lack this resource. One of Kubernetes' own that was there stays: a server without it is an old one.
     fn may_lack(&self, watch: Watch) -> bool {
         let is_kubernetes_own = matches!(watch, Watch::ResourceSlices(_));
         let was_there = self.views.phase(watch) == Some(Phase::Listed);
@@ -611,9 +603,8 @@ impl Cache {
         self.forget_ended();
     }
 
-    /// Marks for evaluation what depends on a `DaemonSet`, given its states before and after a change. Those who may change some
-    /// must not be able to keep the controller busy: one outside its class's namespaces is only reported, and one that no rule
-    /// names concerns only the nodes that it selects, or that have a pod of it.
+    /// Marks what depends on a `DaemonSet`, given its states before and after. Who may change some must not keep the controller
+    /// busy: outside its class's namespaces it is only reported; named by no rule, only nodes that it selects or has pods on count.
     fn daemon_set_changed(&mut self, group: ComponentGroup, states: &[Option<&DaemonSet>]) {
         self.schedule.changes.rules = true;
         let mut covered = states.iter().flatten();

@@ -1,5 +1,4 @@
-//! Derives one time from two clocks: the wall clock dates objects, and the monotonic clock shows whether the wall clock was set
-//! and whether the process stood still.
+//! One time from two clocks: the wall clock dates objects; the monotonic one shows if that was set, or the process stood still.
 
 use std::time::{Duration, Instant};
 
@@ -18,13 +17,11 @@ pub(super) struct Clock {
     rested: Instant,
 }
 
-/// What a reading of the clocks shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Reading {
     /// The wall time. It goes back only if the wall clock was set back.
     pub now: Timestamp,
-    /// How far the wall clock was set since the last reading, forward or back, or for how long the machine was suspended, if so:
-    /// measurements must restart.
+    /// How far the wall clock was set since the last reading, or for how long the machine was suspended: measurements must restart.
     pub step: Option<SignedDuration>,
     /// Whether the process stood still while it waited: its caches are stale.
     pub stood_still: bool,
@@ -39,7 +36,6 @@ impl Clock {
         }
     }
 
-    /// Notes that the process begins to wait.
     pub(super) fn rest(&mut self, monotonic: Instant) {
         self.rested = self.rested.max(monotonic);
     }

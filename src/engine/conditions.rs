@@ -118,7 +118,6 @@ fn part(kind: &str) -> Part {
     Part::Condition(kind.into())
 }
 
-/// What these changes do to each condition.
 fn parts(changes: &ConditionChanges<'_>) -> impl Iterator<Item = (Part, Change)> {
     let set = changes.set.iter().map(|it| (part(it.kind), Some(hash(it))));
     let withdrawn = changes.withdraw.iter().map(|kind| (part(kind), None));

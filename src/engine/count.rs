@@ -34,8 +34,7 @@ pub enum RuleCount {
         is_new: bool,
     },
     Changed(Box<TaintChange>),
-    /// A node was released for the first time: how long each condition took since both the node and the rule existed, as far as
-    /// that is known.
+    /// A node was released for the first time: how long each condition took, as far as known, since node and rule both existed.
     StartedUp(Vec<(Arc<str>, SignedDuration)>),
     /// A taint could not be added or removed, for this reason in CamelCase.
     Failed(&'static str),

@@ -1,9 +1,8 @@
 //! Leader election: when a lease may be taken, how long its holder may write, and when it gives the lease up.
 //!
-//! The rules are those of `k8s.io/client-go/tools/leaderelection`. A lease expires once the object has not changed for its
-//! whole duration, by the observer's clock, and a holder that cannot renew it stops well before. Clocks of different machines
-//! are never compared. In addition, an instance whose watches show nothing neither takes nor keeps the lease, and exits after
-//! minutes.
+//! The rules are those of `k8s.io/client-go/tools/leaderelection`. A lease expires once the object has not changed for its whole
+//! duration, by the observer's clock (never compared with another's), and a holder that cannot renew it stops well before. In
+//! addition, an instance whose watches show nothing neither takes nor keeps the lease, and exits after minutes.
 
 use std::time::{Duration, Instant};
 
@@ -13,8 +12,7 @@ use super::freshness::MAX_AGE;
 pub const LEASE_DURATION: Duration = Duration::from_secs(15);
 /// How long after its last renewal a holder may write.
 const RENEW_DEADLINE: Duration = Duration::from_secs(10);
-/// How long an instance keeps running without watch events. An outage of the API server ends a leader sooner: it cannot renew
-/// the lease either.
+/// How long an instance runs without watch events. In an outage of the API server a leader ends sooner: it cannot renew the lease.
 const BLIND: Duration = Duration::from_secs(120);
 
 /// What to do about a Lease.
@@ -29,8 +27,7 @@ pub enum LeaseClaim {
 }
 
 impl LeaseClaim {
-    /// What an instance of its `own` name does about a Lease with this holder, empty for none, and this duration, if it has one.
-    /// `unchanged`: for how long the Lease has been so.
+    /// What the instance `own` does about a Lease with this holder (empty for none) that has been `unchanged` for so long.
     pub fn of(own: &str, holder: &str, duration: Option<Duration>, unchanged: Duration) -> Self {
         if holder == own {
             Self::Renew
@@ -42,14 +39,12 @@ impl LeaseClaim {
     }
 }
 
-/// Whether an instance may stand for election: it has synced, and its watches have shown something since bookmarks were last
-/// due.
+/// Whether an instance may stand for election: it has synced, and a watch has shown something since bookmarks were last due.
 pub fn may_stand(has_synced: bool, seen: Instant, now: Instant) -> bool {
     has_synced && now.saturating_duration_since(seen) <= MAX_AGE
 }
 
-/// Whether an instance that last saw a watch event at `seen` must exit. Its connection may rely on something outdated: a CA, a
-/// token, an address.
+/// Whether an instance with its last watch event at `seen` must exit: its connection may rely on an outdated CA, token or address.
 pub fn is_blind(seen: Instant, now: Instant) -> bool {
     now.saturating_duration_since(seen) > BLIND
 }
@@ -75,8 +70,7 @@ pub enum Loss {
     Taken,
     /// The lease could not be renewed in time. No more writes.
     RanOut,
-    /// The lease is ours, but no watch has shown anything for minutes. Requests under way may end; another instance may see
-    /// more.
+    /// The lease is ours, but no watch has shown anything for minutes. Requests under way may end; another instance may see more.
     Blind,
 }
 

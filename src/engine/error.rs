@@ -4,8 +4,7 @@ use std::time::Duration;
 
 use nodegate_core::object::Unreadable;
 
-/// The reason of every failure on a node, in `failedNodes` and in a metric. As in the upstream project, a failure is counted
-/// under this reason and under its specific one.
+/// The reason of every failure on a node, in `failedNodes` and a metric: counted beside the specific one, as upstream does.
 pub const EVALUATION_ERROR: &str = "EvaluationError";
 pub const ADD_TAINT_ERROR: &str = "AddTaintError";
 pub const REMOVE_TAINT_ERROR: &str = "RemoveTaintError";
@@ -27,8 +26,7 @@ pub enum RequestError {
         /// When to retry, if it says so.
         retry_after: Option<Duration>,
     },
-    /// The API server, or a backend that it calls, failed to handle the request. That may be the object's fault: etcd bears none
-    /// that is too large.
+    /// The API server, or a backend of it, failed to handle the request, perhaps because of the object: etcd takes none too large.
     #[error("{0}")]
     Broken(String),
     #[error("the API server did not answer within {} s", .0.as_secs())]
@@ -39,8 +37,7 @@ pub enum RequestError {
 }
 
 impl RequestError {
-    /// Whether the content of the write was refused, or the API server could not process it; false for errors of the connection
-    /// or of the object's state.
+    /// Whether the write's content was refused or could not be processed; false for errors of the connection or the object's state.
     pub fn is_refusal(&self) -> bool {
         matches!(self, Self::Broken(_) | Self::TimedOut(_) | Self::Failed(_))
     }

@@ -90,8 +90,7 @@ impl Forecast {
         self.cache.views.take_orders()
     }
 
-    /// Prepares for plans, once everything is listed. A reporter that is seen for the first time is trusted about its last
-    /// heartbeat.
+    /// Prepares for plans, once everything is listed. A reporter seen for the first time is trusted about its last heartbeat.
     pub fn prepare(&mut self) {
         self.cache.freshness.assess(&self.cache.views, self.now);
         let names: Vec<_> = self.cache.nodes.names().cloned().collect();
@@ -211,8 +210,7 @@ fn first_sight(now: Timestamp) -> NodeHistory<'static> {
     }
 }
 
-/// Which of these nodes, all selected, a rule would gate as soon as it acts. Says nothing if it would gate none, or if that depends
-/// on more than the nodes themselves.
+/// Which of these selected nodes a rule would gate as soon as it acts; `None` if none, or if that depends on more than the nodes.
 pub fn foresee(
     rule: &Rule,
     nodes: &[Kept<Node>],

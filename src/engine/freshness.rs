@@ -36,10 +36,8 @@ use nodegate_core::selector::Filter;
 pub const MAX_AGE: Duration = Duration::from_secs(20);
 /// The most objects of a page of a list: the default of `kube::runtime::watcher`.
 const PAGE: usize = 500;
-/// A consistent read is made this long after the start of a watch: two seconds before the bookmark that is to confirm it. It also
-/// makes a healthy API server's cache of that resource catch up.
+/// How long after its start a watch makes its read: 2 s before the bookmark to confirm it. It makes a healthy cache catch up, too.
 const READ_AFTER: Duration = Duration::from_secs(10);
-/// The pause before a consistent read that failed is made again.
 const READ_AGAIN: Duration = Duration::from_secs(2);
 /// How long a watch may take to become current as of a time at which that became necessary, before it is started again.
 const PATIENCE: Duration = Duration::from_secs(3);
@@ -58,15 +56,12 @@ pub(crate) struct WatchStates {
 /// What is known of the objects of a watch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Phase {
-    /// Not all of them yet.
     Unlisted,
     /// The cluster has no such resource.
     Absent,
-    /// All of them.
     Listed,
 }
 
-/// What happens to a watch.
 #[derive(Debug)]
 pub(crate) enum WatchStep {
     Restart,
@@ -87,7 +82,6 @@ pub(crate) enum WatchStep {
 
 #[derive(Debug, Default)]
 enum WatchState {
-    /// Its first list is to come.
     #[default]
     Begun,
     /// It was started again at this time. What it showed before may still come, then a list.
@@ -111,7 +105,6 @@ struct Proof {
     ahead: Option<(Instant, Version)>,
 }
 
-/// The next consistent read.
 #[derive(Debug, Clone, Copy)]
 enum Read {
     /// It waits for a bookmark.
@@ -317,7 +310,6 @@ impl WatchStates {
         }
     }
 
-    /// Takes the next watch for which a consistent read is due.
     pub(crate) fn next_read(&mut self, now: Instant) -> Option<(Watch, Filter)> {
         let is_due = |view: &View| view.read_at().is_some_and(|at| at <= now);
         let (watch, view) = self.all.iter().find(|(_, view)| is_due(view))?;
@@ -363,7 +355,6 @@ impl WatchStates {
         }
     }
 
-    /// When the next start of a watch or consistent read is due.
     pub(crate) fn next_due(&self, now: Instant) -> Option<Instant> {
         let due = |view: &View| [view.read_at(), view.restart_at(self.required)];
         let due = self.all.values().flat_map(due).flatten();
@@ -371,8 +362,7 @@ impl WatchStates {
         is_now.or(due.filter(|at| now < *at).min())
     }
 
-    /// The watches whose view is stale. One of what a rule names that has not listed yet is another matter: that rule does
-    /// nothing until then.
+    /// The watches whose view is stale, but for what a rule names and has not listed yet: that rule does nothing until then.
     pub(crate) fn stale(&self, now: Instant) -> impl Iterator<Item = Watch> {
         let all = self.all.iter();
         let stale = all.filter(move |(_, view)| {

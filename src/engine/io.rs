@@ -76,8 +76,7 @@ pub enum Request {
     PatchRule(Arc<str>, JsonPatch),
     /// Patches a rule's status; answered by [`Answer::Version`].
     PatchRuleStatus(Arc<str>, JsonPatch),
-    /// Patches a `NodeClaim`'s metadata by a merge patch with the UID and version that it must have; answered by
-    /// [`Answer::NodeClaim`].
+    /// Patches a `NodeClaim`'s metadata by a merge patch with the UID and version it must have; answered by [`Answer::NodeClaim`].
     PatchNodeClaim(Arc<str>, Value),
     /// Deletes a `NodeClaim`, on condition of UID and version; answered by [`Answer::Done`].
     DeleteNodeClaim {

@@ -32,22 +32,19 @@ use nodegate_core::plan::{self, ChangeKind, NodeHistory};
 /// The engine reads its clock at least this often, to notice when the process stood still.
 const PULSE: Duration = Duration::from_secs(1);
 
-/// How many rule evaluations are made in one go: a few milliseconds' work, so that answers, the clock and the lease are handled
-/// in between.
+/// How many rule evaluations are made in one go: a few milliseconds' work, so that answers, the clock and the lease get a turn.
 const EVALUATIONS: usize = 5_000;
 
 /// The engine.
 #[derive(Debug)]
 pub struct Engine {
     cache: Cache,
-    /// Whether the last announcement was that all rules are suspended.
     told_suspension: bool,
     pub(super) rules: Rules,
     nodes: Nodes,
     repairs: Repairs,
     clock: Clock,
     out: Outbox,
-    /// Since when this instance has been the leader.
     leading_since: Option<jiff::Timestamp>,
     is_stopping: bool,
     /// How many rule evaluations may still be made before other work is done.
@@ -161,8 +158,7 @@ impl Engine {
         }
     }
 
-    /// Starts and stops watches to match the rules, starts those again that have fallen behind, and makes the consistent reads
-    /// that are due.
+    /// Starts and stops watches to match the rules, restarts those that fell behind, and makes the consistent reads that are due.
     fn update_watches(&mut self) {
         let now = self.out.now.monotonic;
         self.cache.views.restart_stale(now);
@@ -200,7 +196,6 @@ impl Engine {
         }
     }
 
-    /// Announces on each rule that all rules are suspended, or resumed.
     fn tell_suspension(&mut self) {
         let suspends_all = self.cache.rules.suspends_all;
         if std::mem::replace(&mut self.told_suspension, suspends_all) != suspends_all {
@@ -301,8 +296,7 @@ impl Engine {
         }
     }
 
-    /// Reconciles one node: view, plan, remember, announce, carry out. A change that could hurt waits while what it depends on is
-    /// stale.
+    /// Reconciles one node: view, plan, remember, announce, carry out. What could hurt waits while what it depends on is stale.
     fn reconcile(&mut self, name: &Arc<str>, why: Why) {
         let broken = self.cache.stores.unreadable.left_alone(name);
         if let Some(message) = broken.map(ToString::to_string) {

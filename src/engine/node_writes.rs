@@ -30,8 +30,7 @@ pub struct WriteWork {
     attempt: Attempt,
     /// The write under way; `None` also while the node is read after a conflict.
     write: Option<Box<NodeWrite>>,
-    /// Whether the API server refused the whole plan, because of an unknown part of it. Then each part is written alone, so that
-    /// the others go through and the refusal is attributed to the right one.
+    /// Whether the plan was refused for an unknown part. Then each is written alone: others go through, and the refused one shows.
     is_split: bool,
     /// The taints that are changed without their records, because the API server refused both together, and the records that it
     /// refused alone. Records are hints: whoever may annotate the node may leave no room for them.
@@ -46,8 +45,7 @@ pub struct NodeWrite {
     pub plan: TaintPlan,
     /// The node's taints if this succeeds; `None` if they do not change.
     pub taints: Option<Vec<Taint>>,
-    /// The bootstraps that it completes, each with the Event that reports it. None does if the taint kept no pods off, or if
-    /// another project's wording reports it.
+    /// The bootstraps that it completes, each with its Event: none if the taint kept no pods off, or another project's Event tells.
     pub completed: Vec<(Count, Option<Notice>)>,
 }
 
@@ -110,8 +108,7 @@ impl WriteWork {
         out.ask(Job::WriteNode(node.name.clone()), request);
     }
 
-    /// Chooses the whole plan if the API server has refused none of it and no one undoes it; otherwise the first part that may
-    /// be written now. If none may, returns when the first one may.
+    /// Chooses the whole plan if none of it is refused or undone, else the first part that may be written now; or when one may.
     fn choose(
         &self,
         mut plans: Vec<TaintPlan>,
@@ -237,8 +234,7 @@ fn records_of(plan: &TaintPlan) -> Part {
     Part::Records(plan.taint.clone())
 }
 
-/// Whether a plan changes a taint that can change without its records. Only a record says that a node was given up: without it the
-/// node would be gated again at once.
+/// Whether a plan's taint can change without its records. Only a record tells of giving up: without it, the node is gated again.
 fn can_be_bare(plan: &TaintPlan) -> bool {
     !plan.changes.is_empty() && !plan.changes.iter().any(|change| change.gave_up)
 }

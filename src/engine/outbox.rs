@@ -1,6 +1,5 @@
-//! The outbox: what the engine wants done and when, and what it asks for, with the time at which it runs. It makes each request
-//! at most once at a time; the pacer says when. Writes to nodes come first: under overload, Events are dropped and counted rather
-//! than kept back.
+//! The outbox: what the engine wants done and when. It makes each request at most once at a time; the pacer says when. Writes to
+//! nodes come first: under overload, Events are dropped and counted rather than kept back.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -19,7 +18,6 @@ use nodegate_core::condition::Watch;
 const STATUS_PATIENCE: Duration = Duration::from_secs(3);
 /// How long an Event yields to writes to nodes.
 const EVENT_PATIENCE: Duration = Duration::from_secs(1);
-/// How many Events are queued at most.
 const MAX_EVENTS: usize = 32_768;
 
 /// What a request is for. Its owner keeps the details.
@@ -65,7 +63,6 @@ pub struct Outbox {
     notices: VecDeque<(Notice, Now)>,
     /// When the oldest is posted even if nodes are still being written.
     put_off: Option<Instant>,
-    /// The wanted jobs of each class, soonest first.
     wanted: [BTreeSet<(Instant, Job)>; CLASSES],
     due: Map<Job, Instant>,
     /// When the node that is being evaluated is evaluated again if nothing happens, and why.
@@ -118,8 +115,7 @@ impl Outbox {
         due.is_some_and(|due| *due <= self.now.monotonic)
     }
 
-    /// Takes the next job of this class, if it is due and the pacer permits it. While nodes are written, statuses yield for some
-    /// seconds, and conditions are published one at a time.
+    /// Takes this class's next job if due and permitted. While nodes are written, statuses yield, and conditions go one by one.
     pub fn next(&mut self, class: Class, is_busy: bool) -> Option<Job> {
         let now = self.now.monotonic;
         let wanted = &mut self.wanted[class as usize];

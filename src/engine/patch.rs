@@ -12,7 +12,6 @@ use nodegate_core::api::NodeReadinessRuleStatus;
 use nodegate_core::object::{Node, NodeClaim, karpenter::TERMINATION_TIMESTAMP};
 use nodegate_core::plan::{ConditionChanges, TaintPlan, Urgency};
 
-/// A JSON patch under construction.
 struct Operations(Vec<PatchOperation>);
 
 impl Operations {
@@ -95,8 +94,7 @@ pub(super) fn node(node: &Node, plan: &TaintPlan) -> Patch {
     Patch(operations.0)
 }
 
-/// Changes a node's published conditions: a strategic merge patch of the status, which leaves other reporters' conditions
-/// alone.
+/// Changes a node's published conditions by a strategic merge patch of the status, which leaves other reporters' conditions alone.
 pub(super) fn conditions(node: &Node, changes: &ConditionChanges<'_>, now: Timestamp) -> Value {
     let written = |time: Timestamp| time.strftime("%FT%TZ").to_string();
     let set = changes.set.iter().map(|condition| {
@@ -119,9 +117,8 @@ pub(super) fn conditions(node: &Node, changes: &ConditionChanges<'_>, now: Times
     })
 }
 
-/// Makes Karpenter wait for the pods of a claim's node no longer than until `now`. `None` if it waits no longer than that
-/// anyway: a termination is never postponed. The merge patch names the UID, so the API server refuses it for any other claim; and
-/// no version: Karpenter writes at the same time, and no time that it sets is earlier.
+/// Makes Karpenter wait for the pods of a claim's node until `now` at most; `None` if it does anyway: no termination is postponed.
+/// The patch names the UID, so no other claim takes it, and no version: Karpenter may write meanwhile, but never an earlier time.
 pub(super) fn claim_termination(claim: &NodeClaim, now: Timestamp) -> Option<Value> {
     let known = claim.termination.as_ref();
     let known: Option<Timestamp> = known.and_then(|time| time.parse().ok());

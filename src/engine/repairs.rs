@@ -230,7 +230,6 @@ pub(super) fn words(notice: &Notice) -> (&'static str, Option<&str>) {
     (notice.topic.reason, is_impossible.then_some(&*notice.note))
 }
 
-/// Announces why a late node is not repaired.
 pub(super) fn tell(rule: &Arc<str>, notice: Notice, out: &mut Outbox) {
     warn!(node = %notice.about.name, %rule, "{}", notice.note);
     if notice.topic == &notice::LATE {

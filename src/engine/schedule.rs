@@ -36,8 +36,7 @@ pub(crate) struct Schedule {
     /// The nodes to evaluate now, each once, oldest first, and why.
     queue: VecDeque<Arc<str>>,
     pub(super) queued: Map<Arc<str>, Why>,
-    /// When nodes are evaluated if nothing happens, soonest first, and why. An earlier evaluation stops none of them: it may have
-    /// seen too little to say when the next one is.
+    /// When nodes are evaluated if nothing happens. An earlier evaluation stops none: it may have seen too little to tell the next.
     later: BTreeSet<(Instant, Arc<str>)>,
     timers: Map<Arc<str>, (Instant, Why)>,
     /// The nodes on which the controller did not act because something was stale. They are evaluated again afterwards.
@@ -94,7 +93,6 @@ impl Schedule {
         Some(why)
     }
 
-    /// Queues the nodes whose time has come.
     pub(super) fn wake(&mut self, now: Instant) {
         while let Some((_, name)) = self.later.first().filter(|(at, _)| *at <= now).cloned()
             && let Some(why) = self.forget(&name)
@@ -103,12 +101,10 @@ impl Schedule {
         }
     }
 
-    /// Takes the next node to evaluate, and why.
     pub(super) fn next(&mut self) -> Option<(Arc<str>, Why)> {
         self.queued.remove_entry(&self.queue.pop_front()?)
     }
 
-    /// How many nodes are queued.
     pub(super) fn len(&self) -> usize {
         self.queue.len()
     }
@@ -120,7 +116,6 @@ impl Schedule {
         timer.into_iter().chain(self.next_gating).min()
     }
 
-    /// Queues the nodes that were withheld.
     pub(super) fn resume(&mut self) {
         let withheld = std::mem::take(&mut self.withheld);
         self.mark_each(withheld.iter(), Why::Current);

@@ -125,7 +125,6 @@ fn spend(budget: &mut usize, bytes: usize) -> bool {
     fits
 }
 
-/// The nodes on which the rule failed, up to the limits.
 fn failures(budget: &mut usize, tally: &Tally<'_>, basis: Basis<'_>) -> Vec<NodeFailure> {
     let failures = tally.failures().take(basis.node_limit);
     let failures = failures.map_while(|(name, (message, at))| {

@@ -150,8 +150,7 @@ impl Survey {
         }
     }
 
-    /// Counts nodes as held or released by their taints, for a rule that is being deleted or rejected and so decides about no
-    /// node, unless its node selector is unreadable.
+    /// Counts nodes by their taints, for a deleted or rejected rule, which decides about none, if its node selector is readable.
     fn count_taints(&mut self, rule: &Rule, cache: &Cache) {
         if let Some(reach) = &rule.reach
             && let Some(selector) = &reach.selector

@@ -44,8 +44,7 @@ struct Said {
 }
 
 impl Told {
-    /// When to say this: now, in which case it counts as said, or later; `None` if it is said already. Without words it does
-    /// not stand any more, and is forgotten.
+    /// When to say this: now (it counts as said) or later; `None` if it is said already. Without words it no longer stands.
     pub(super) fn due(
         &mut self,
         subject: Subject,

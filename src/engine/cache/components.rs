@@ -1,9 +1,7 @@
-//! What is watched only for rules that wait for it: classes, `CSINode`s, and what rules name; and whether these watches have shown
-//! everything.
+//! What is watched only for rules that wait for it (classes, `CSINode`s, what rules name), and whether all of it has been seen.
 //!
-//! Each named component forms a group from when a rule names it. The pods of a `DaemonSet` are watched once its selector is known. The
-//! selector of a group never changes: a `DaemonSet` that is created again with another selector gets a new group, so pods of the
-//! old one are not mistaken for its own.
+//! A component that a rule names forms a group. The pods of a `DaemonSet` are watched once its selector is known; created again
+//! with another selector, it gets a new group, so pods of the old one are not mistaken for its own.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -54,8 +52,7 @@ impl Components {
         let counts = match self.get(group) {
             None => pod.is_live(),
             Some(Component::Check(_)) => true,
-            // Only the pods of `DaemonSet`s count. A selector may match others. One that is being deleted tells that its
-            // revision goes.
+            // A selector may match pods of others than `DaemonSet`s. A pod that is being deleted tells that its revision goes.
             Some(_) => pod.phase == PodPhase::Unfinished && pod.daemon_set.is_some(),
         };
         counts && !pod.node.is_empty()
@@ -170,8 +167,7 @@ impl Components {
         }
     }
 
-    /// If a group is named, works out whether all of it has been seen; returns whether that has changed. `is_unreadable`: one
-    /// of its `DaemonSet`s is, which may run on any node.
+    /// Works out whether all of a named group was seen; returns whether that changed. An unreadable `DaemonSet` may run anywhere.
     pub(super) fn update(
         &mut self,
         group: ComponentGroup,

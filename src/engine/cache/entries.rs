@@ -20,8 +20,7 @@ const JOINED_LONG_AGO: SignedDuration = SignedDuration::from_secs(30);
 #[derive(Debug, Default)]
 pub(super) struct Entry {
     pub(super) node: Option<Kept<Node>>,
-    /// When the node joined, if this process saw that. For a node that a relist shows, the time when the nodes were last
-    /// current.
+    /// When the node joined, if this process saw that; for one that a relist shows, when the nodes were last current.
     pub(super) joined: Option<Timestamp>,
     /// When the node's latest state came.
     pub(super) seen: Option<Instant>,
@@ -36,9 +35,8 @@ pub(super) struct Entry {
 }
 
 impl Entry {
-    /// Keeps a node that came at this time, and updates its observations; returns whether a decision may depend on what has
-    /// changed. `joined`: the earliest time at which a node that is seen for the first time can have joined. `is_late`: changes
-    /// may have been missed.
+    /// Keeps a node, updates its observations; returns whether a decision may depend on what has changed. `joined`: the earliest
+    /// time at which a node that is seen for the first time can have joined. `is_late`: changes may have been missed.
     pub(super) fn put_node(
         &mut self,
         node: &Kept<Node>,
@@ -108,8 +106,7 @@ impl Entry {
         pods.any(|pod| daemon_set.owns(pod))
     }
 
-    /// Changes of the node may have been missed. If it joined long ago, it may have been released and have met its rules' conditions
-    /// meanwhile, so gating it may take something away.
+    /// Changes may have been missed: one that joined long ago may be released and in use by now, so gating it may do harm.
     pub(super) fn missed_changes(&mut self, now: Timestamp) {
         let is_long_ago = |joined: &mut Timestamp| now.duration_since(*joined) > JOINED_LONG_AGO;
         self.joined.take_if(is_long_ago);
@@ -148,7 +145,6 @@ impl Entries {
         entries.filter_map(|entry| Some((entry.node.as_deref()?, &**entry)))
     }
 
-    /// The CSI drivers that are registered on any node.
     pub(crate) fn csi_drivers(&self) -> impl Iterator<Item = &str> + Clone {
         let csi_nodes = self.all.values().filter_map(|it| it.csi_node.as_ref());
         let drivers = csi_nodes.flat_map(|csi_node| &csi_node.drivers);
@@ -179,8 +175,7 @@ impl Entries {
     }
 }
 
-/// Puts an object into a group's list, which is sorted since a kubelet may make any number; returns whether it is new or has
-/// changed.
+/// Puts an object into a group's list, sorted since a kubelet may make any number; returns whether it is new or has changed.
 pub(super) fn put<T: PartialEq>(
     all: &mut ByGroup<Vec<Kept<T>>>,
     group: ComponentGroup,

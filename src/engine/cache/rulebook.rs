@@ -36,7 +36,6 @@ pub struct CachedRule {
 
 #[derive(Debug, Default)]
 pub(crate) struct Rulebook {
-    /// By name.
     pub(crate) all: Map<Arc<str>, CachedRule>,
     /// The last rules that were deleted.
     former: VecDeque<Arc<Rule>>,
@@ -124,11 +123,9 @@ impl Rulebook {
         self.former.push_back(rule);
     }
 
-    /// Sorts the rules again, if any has changed; returns then which nodes that may concern.
-    ///
-    /// These are the nodes that a rule which has changed selects or selected, and those with its records, or with a taint of its
-    /// key, which may be looked through, left behind or handed over. It concerns all nodes if heartbeats are followed that were
-    /// not, or the other way round, and if the rule repairs: its limits count the late nodes of other rules.
+    /// Sorts the rules again, if any has changed; returns then which nodes that may concern: those that a changed rule selects or
+    /// selected, and those with its records or a taint of its key, which may be looked through, left behind or handed over. All, if
+    /// heartbeats are followed that were not, or the other way round, or if it repairs: its limits count other rules' late nodes.
     pub(super) fn sort(&mut self) -> Option<impl Fn(&Node) -> bool + use<>> {
         if !std::mem::take(&mut self.has_changed) {
             return None;

@@ -53,8 +53,7 @@ impl Freshness {
         self.postponed = self.postponed.max(Some(until));
     }
 
-    /// The earliest time at which a node that is seen for the first time can have joined: when the nodes were last current.
-    /// `None` if it may always have been there.
+    /// When a node first seen now can have joined at the earliest: when nodes were last current; `None` if it may be older.
     pub(super) fn earliest_join(&self, views: &WatchStates, now: Now) -> Option<Timestamp> {
         let unseen = views.age(Watch::Nodes, now.monotonic);
         let joined = now.wall.checked_sub(unseen).unwrap_or(Timestamp::MIN);

@@ -193,7 +193,6 @@ impl Stores {
         known
     }
 
-    /// Notes that the first list of a watch is complete.
     pub(super) fn complete(&mut self, watch: Watch) {
         match watch {
             Watch::Nodes => self.nodes.complete(),

@@ -43,7 +43,6 @@ impl fmt::Display for Broken {
 #[derive(Debug, Default)]
 pub(crate) struct Unreadables {
     all: BTreeMap<(Watch, ObjectKey), Broken>,
-    /// The unreadable objects that have not been reported yet.
     untold: BTreeSet<(Watch, ObjectKey)>,
     /// Those because of which a node is left as it is.
     by_node: Map<Arc<str>, BTreeSet<(Watch, ObjectKey)>>,
@@ -96,7 +95,6 @@ impl Unreadables {
         self.all.get(self.by_node.get(node)?.first()?)
     }
 
-    /// How many objects of each kind are unreadable.
     pub(crate) fn counts(&self) -> BTreeMap<&'static str, usize> {
         let mut counts = BTreeMap::from(Watch::KINDS.map(|watch| (watch.kind(), 0)));
         for (watch, _) in self.all.keys() {

@@ -23,7 +23,6 @@ pub(super) struct ClassLimit {
     ceiling: f64,
     /// How many may be under way, from 1 to the ceiling.
     window: f64,
-    /// When the window was last cut.
     cut: Option<Instant>,
     retry: Backoff,
     /// The end of the common pause.
@@ -43,7 +42,6 @@ impl ClassLimit {
         }
     }
 
-    /// The end of the common pause; `None` if there is none.
     pub(super) fn not_before(&self, now: Instant) -> Option<Instant> {
         self.paused.filter(|at| now < *at)
     }
@@ -58,8 +56,7 @@ impl ClassLimit {
         }
     }
 
-    /// Notes that a request failed, or was not answered in time. It is overload if the writes of two objects fail together, or if
-    /// the request writes no object of its own.
+    /// Notes a request that failed or got no answer in time: overload if two objects' writes fail together, or it writes no object.
     pub(super) fn failed(&mut self, object: Option<&Arc<str>>, made: Instant, now: Instant) {
         let is_alone = object.is_some_and(|object| {
             let before = self.suspect.replace((object.clone(), now));

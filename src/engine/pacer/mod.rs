@@ -110,8 +110,7 @@ impl Pacer {
         }
     }
 
-    /// Whether another request of this class may begin now. If not, ask again when another one ends, or at [`Self::next_turn`].
-    /// Published conditions count among the writes of nodes.
+    /// Whether another request of this class may begin now; if not, ask again when one ends, or at [`Self::next_turn`].
     pub fn may_begin(&self, class: Class, now: Instant) -> bool {
         let of_nodes = self.under_way(Class::Node) + self.under_way(Class::Conditions);
         self.under_way(class) < self.permits(class, now)
@@ -201,8 +200,7 @@ impl Pacer {
         }
     }
 
-    /// Notes how an attempt to write this node has ended. What was refused is logged, and retried at its own pace. Once a refused
-    /// write goes through, the other ones are retried, too.
+    /// Notes how an attempt to write this node ended. Refusals are logged; once one of those goes through, the others are retried.
     pub fn ended(
         &mut self,
         class: Class,

@@ -1,7 +1,5 @@
-//! What may be written while the API server is unreachable.
-//!
-//! One probe write is made after each pause; it gates another node only if nothing else is to be written. A state that only a
-//! write can end always permits one.
+//! What may be written while the API server is unreachable: one probe after each pause, which gates another node only if nothing
+//! else is to be written. A state that only a write can end always permits one.
 
 use std::time::Instant;
 
@@ -63,7 +61,6 @@ impl Outage {
         }
     }
 
-    /// The end of the pause; `None` if there is none.
     pub(super) fn next_try(&self, now: Instant) -> Option<Instant> {
         let next = self.retry.not_before(now);
         next.filter(|_| self.state != Reachability::Reachable)

@@ -1,6 +1,5 @@
-//! The writes that the API server refuses. Each is retried at its own growing pause, which is longer the more there are, so that all
-//! of them together take some ten tries a second. Once one of them goes through, the others are tried again, evenly spaced: whatever
-//! refused them may be gone.
+//! The writes that the API server refuses. Each is retried at its own growing pause, longer the more there are, so that all take
+//! some ten tries a second. Once one goes through, the others are tried again, evenly spaced: what refused them may be gone.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -68,8 +68,7 @@ impl FirstGating {
 }
 
 impl RuleWork {
-    /// Takes in the rule as it is. `is_known`: this process has seen it before, so that what an earlier one decided no longer
-    /// counts.
+    /// Takes in the rule as it is. `is_known`: this process has seen it before, so what an earlier one decided no longer counts.
     pub(super) fn sync_first_gating(
         &mut self,
         cached: &CachedRule,

@@ -11,8 +11,7 @@ use nodegate_core::plan::{ClusterState, Decision, Outcome, Standing, WaitReason}
 use nodegate_core::rule::{CompiledSpec, Rule};
 
 impl Rules {
-    /// UIDs of the rules whose guards let this node be gated now. A guard counts all of its nodes, so it lets none be gated
-    /// while anything that its rule depends on is stale.
+    /// UIDs of the rules whose guards let this node be gated now. A guard counts all nodes: none may while any evidence is stale.
     pub fn may_gate(&self, node: &str, selecting: &[usize], cache: &Cache) -> Vec<Arc<str>> {
         let cluster = cache.cluster();
         let may_gate = |rule: &&Arc<Rule>| {
@@ -38,8 +37,7 @@ impl Rules {
         }
     }
 
-    /// The nodes that may be gated from now on. The guards count all nodes, so each must have been evaluated. A rule that is
-    /// suspended, or depends on anything stale, gets none.
+    /// Nodes that may be gated from now on: none until all are evaluated, as guards count them; none of a suspended or stale rule.
     pub fn grant_gating(&mut self, cache: &Cache, now: Instant) -> Vec<Arc<str>> {
         let cluster = cache.cluster();
         let mut granted = Vec::new();

@@ -48,8 +48,7 @@ pub struct RuleWork {
     pub uid: Arc<str>,
     /// Whether no controller had adopted the rule before this process: it lacked our finalizer.
     is_new: bool,
-    /// Since which generation of the rules the rule is being deleted: each node must have been evaluated since, and be clean,
-    /// before it may go.
+    /// Since which generation of the rules it is being deleted: each node must be evaluated since, and be clean, before it may go.
     cleaning_since: Option<u64>,
     /// What stood behind the rule's conditions at the last status.
     pub(super) backing: Backing,
@@ -79,8 +78,7 @@ impl Rules {
         }
     }
 
-    /// Takes in the current set of rules. The nodes that a change of it concerns are queued by now; the others are as if they were
-    /// evaluated since.
+    /// Takes in the current rules. Nodes that a change of them concerns are queued by now; the others count as evaluated since.
     pub fn sync(&mut self, cache: &Cache, nodes: &mut Nodes, out: &mut Outbox) {
         let generation = cache.rules.generation;
         let before = std::mem::replace(&mut self.generation, generation);

@@ -56,8 +56,7 @@ impl RuleWork {
         }
     }
 
-    /// Takes in the status that the API server holds. If someone else has overwritten it or an older CRD pruned it, it is
-    /// written again, at a limited rate.
+    /// Takes in the API server's status. One that someone else overwrote, or an older CRD pruned, is rewritten at a limited rate.
     fn see_status(&mut self, cached: &CachedRule, out: &mut Outbox) {
         if cached.rule.uid != self.uid {
             return;
@@ -127,8 +126,7 @@ impl Rules {
             out.want(Job::Status(uid.clone()), at);
             return;
         }
-        // Nothing has been done for a rule that is not adopted. The status of a deleted rule only says what holds up its
-        // deletion.
+        // Nothing was done for a rule that is not adopted. A deleted rule's status only says what holds up its deletion.
         if rule.spec.is_ok() && !rule.is_taken_on() {
             return;
         }

@@ -23,8 +23,7 @@ pub(crate) const HELD_BACK: &str = "HeldBack";
 const ABOUT_NODES: [&str; 3] = [CONFLICTED, REPAIR_UNAVAILABLE, DISRUPTION_LIMITED];
 pub(crate) const SHUT_OUT: &str = "DaemonSetsShutOut";
 pub(crate) const OUTSIDE_NAMESPACES: &str = "DaemonSetsOutsideNamespaces";
-/// The conditions that say what the rule's author should know of what it waits for, whether or not it is in force. The command line
-/// prints the same.
+/// The conditions that say what a rule's author should know of what it waits for, in force or not. The command line prints these.
 pub const REMARKS: [&str; 4] = [
     "ConditionsNotMade",
     "NothingToWaitFor",

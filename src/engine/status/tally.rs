@@ -29,7 +29,6 @@ pub struct Record {
     lingers: bool,
 }
 
-/// What an evaluation found.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Found {
     pub standing: Standing,
@@ -163,12 +162,10 @@ impl<'a> Tally<'a> {
         records.filter_map(|(node, record)| Some((*node, &**record.failure.as_ref()?)))
     }
 
-    /// How many nodes the rule selects.
     pub(crate) fn matched(&self) -> usize {
         self.found().count()
     }
 
-    /// How many of these it holds.
     pub(crate) fn held(&self) -> usize {
         self.0.iter().filter(|(_, it)| it.is_held()).count()
     }
@@ -188,8 +185,7 @@ impl<'a> Tally<'a> {
         self.0.iter().filter_map(|(_, it)| it.held_since).min()
     }
 
-    /// How many nodes the rule holds because of each condition, in the rule's order. For a rule that needs only one of several,
-    /// nodes on which none is met.
+    /// How many nodes the rule holds because of each condition, in its order; under `AnyOf`, nodes on which none is met.
     pub(crate) fn blocked(&self, spec: &CompiledSpec) -> Vec<usize> {
         let mut blocked = vec![0; spec.conditions.len()];
         for (.., found) in self.nodes().filter(|(_, it, _)| it.is_held()) {
