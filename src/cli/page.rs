@@ -1,5 +1,4 @@
-//! What answers consist of: lines, trees and a table. Text enters them only through [`Line`], which escapes it; a terminal and an
-//! HTML page show the same.
+//! Answers: lines, trees and a table. Text enters them only through [`Line`], which escapes it; terminal and HTML show the same.
 
 use std::fmt::Write as _;
 
@@ -177,8 +176,7 @@ impl Line {
         pieces.map(|(look, text)| (look.parts().1, text.as_str()))
     }
 
-    /// The text for a terminal. Each word is styled by itself, so that a line is broken between words without regard to styles.
-    /// A command stays on one line.
+    /// The text for a terminal, styled word by word, so that lines break between words whatever the styles; a command stays on one.
     fn styled(&self, colour: bool) -> String {
         let mut out = String::new();
         for (look, text) in &self.0 {

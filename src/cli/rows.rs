@@ -80,8 +80,7 @@ states! {
 }
 
 impl State {
-    /// The controller's effect on a node, from what could be read. If evidence for the decision is missing, the taint shows
-    /// what the controller decided.
+    /// The controller's effect on a node, from what could be read; if evidence is missing, the taint shows what was decided.
     fn of(outcome: &Outcome<'_>, is_unknown: bool, is_governed: bool) -> Self {
         match outcome.standing {
             _ if outcome.rule.is_suspended() => Self::Suspended,
@@ -202,8 +201,7 @@ pub fn rows_of(snapshot: &Snapshot, node: &str) -> Option<Vec<RuleOnNode>> {
     of_node(snapshot, node, true)
 }
 
-/// The rows of one node: of the rules that match it, and of those that are being deleted and still hold it. `whole`: with remarks,
-/// and all conditions with what keeps them unmet.
+/// Rows of a node: of rules that match it, and of deleted ones that still hold it. `whole`: with remarks, all conditions, causes.
 fn of_node(snapshot: &Snapshot, node: &str, whole: bool) -> Option<Vec<RuleOnNode>> {
     let node = snapshot.view.node(node)?.node;
     let plan = snapshot.view.plan(&node.name)?;

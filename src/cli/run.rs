@@ -46,10 +46,8 @@ const EXPLAINED: usize = 20;
 /// How long a command may take before a terminal shows a progress line.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// Runs a command and writes its answer to standard output; exit code 2 means that something was found.
-///
-/// # Errors
-/// When there is no answer, or only a part of one, or it cannot be written.
+/// Runs a command and writes its answer to standard output; exit code 2 means that something was found. Fails if there is no
+/// answer, or only a part of one, or if it cannot be written.
 pub async fn run(Plugin { command }: Plugin) -> anyhow::Result<ExitCode> {
     // These say themselves what they do.
     let goes_on = match &command {

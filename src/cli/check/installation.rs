@@ -1,5 +1,4 @@
-//! The parts of an installation: each is read with a request of its own that writes nothing, and judged by a function of the
-//! answer.
+//! The parts of an installation: each is read by a request of its own that writes nothing, and judged by a function of the answer.
 
 #![allow(clippy::disallowed_methods, reason = "it deals with the cluster now")]
 

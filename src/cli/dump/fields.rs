@@ -1,5 +1,4 @@
-//! Which fields of each object a dump keeps. It never reads a Secret, and keeps no environment, argument or volume of a pod; it
-//! keeps arguments only of the controller itself.
+//! Which fields a dump keeps: nothing of Secrets; no environment, arguments or volumes of pods; arguments of the controller alone.
 
 use serde_json::Value;
 

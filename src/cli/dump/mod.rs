@@ -81,8 +81,7 @@ pub(super) async fn dump(
     })
 }
 
-/// Creates a folder that only its owner can read, because a dump reveals much of a cluster. On Windows it has its parent's rights,
-/// and so do the files in it.
+/// Creates a folder that only its owner can read: a dump reveals much. On Windows, it and its files have its parent's rights.
 fn private_folder(path: &Path) -> io::Result<()> {
     let mut options = DirBuilder::new();
     #[cfg(unix)]

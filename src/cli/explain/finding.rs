@@ -63,8 +63,7 @@ pub(crate) struct Cause {
 }
 
 impl ConditionOnNode {
-    /// The finding, with the causes that the snapshot shows if it is to be `whole`. If evidence is missing, it is the condition
-    /// that the controller has published.
+    /// The finding, with its causes if it is to be `whole`; if evidence is missing, the condition that the controller published.
     pub(crate) fn of(
         finding: &ConditionOutcome<'_>,
         node: &Node,

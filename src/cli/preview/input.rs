@@ -86,8 +86,7 @@ fn rule(object: Value, place: &str) -> Result<Written, String> {
 }
 
 impl Written {
-    /// Whether the rule is previewed as if it were in force although it is a dry run. One that makes a rule in force a dry run is
-    /// not: nothing happens on any node.
+    /// Whether a dry run is previewed as if in force; not if it makes a rule in force a dry run: nothing happens on any node.
     pub(crate) fn is_shown_in_force(&self) -> bool {
         let there = self.there.as_ref();
         let was_dry = there.is_none_or(|it| it.spec.as_ref().is_ok_and(|spec| spec.dry_run));

@@ -1,5 +1,4 @@
-//! `preview`: what rules would do before they are created or edited. It puts the rules into the engine's view of the cluster,
-//! and compares the plans before and after.
+//! `preview`: what rules would do before they are created or edited. It puts them into the engine's view, and compares the plans.
 
 mod input;
 
@@ -75,8 +74,7 @@ pub(super) struct RulePreview {
     pub warnings: Vec<String>,
 }
 
-/// What these rules change, compared to the rows `before`. `answers` has for each why the API server refuses it, if it does, or
-/// why it was not asked.
+/// What these rules change, compared to the rows `before`. `answers`: for each, why the API server refuses it, or was not asked.
 pub(super) fn preview(
     before: &[RuleOnNode],
     after: &Snapshot,
@@ -208,8 +206,7 @@ fn upstream_part(field: &Value) -> Value {
 }
 
 impl RulePreview {
-    /// Adds what is wrong with what the rule waits for, whether a node that joins can be expected to be released, and what else
-    /// its author may not expect.
+    /// Adds what is wrong with what the rule waits for, whether joining nodes can expect release, and what may surprise its author.
     fn assess(&mut self, rule: &Rule, spec: &CompiledSpec, after: &Snapshot, own: &[&RuleOnNode]) {
         let remarks = after.remarks(rule).unwrap_or_default();
         for found in remarks.findings {

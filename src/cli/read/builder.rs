@@ -1,6 +1,5 @@
-//! Fills a snapshot, list by list. Rules come first, because they determine what else to read: a class costs two lists and one
-//! of `CSINode`s, each named `DaemonSet` two, and repair two. Each object is decoded on arrival into the engine's form, so no
-//! whole list is kept in memory.
+//! Fills a snapshot, list by list. Rules come first, because they determine what else to read: a class costs two lists and one of
+//! `CSINode`s, each named `DaemonSet` two, and repair two. Each object is decoded on arrival: no whole list is kept in memory.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;

@@ -28,10 +28,7 @@ pub(super) use live::Live;
 pub use source::Lists;
 pub(crate) use source::{ObjectSource, record_gap};
 
-/// A snapshot from objects in memory, for simulations.
-///
-/// # Errors
-/// When a required list is missing.
+/// A snapshot from objects in memory, for simulations. Fails if a required list is missing.
 pub fn snapshot_of(
     lists: Lists,
     classes: Vec<CriticalComponentClass>,

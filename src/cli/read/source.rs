@@ -1,5 +1,4 @@
-//! Sources of objects: the API server, or memory, which a dump, a folder of YAML or a simulation fills. Both list the same way,
-//! as JSON, one object after the other.
+//! Sources of objects: the API server, or memory (of a dump, a folder of YAML or a simulation). Both list JSON, object by object.
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,4 @@
-//! `report`: status, held nodes and findings as one self-contained HTML page for a post-mortem or a pull request. It has no
-//! scripts and no external resources, supports dark and light themes, and can be printed.
+//! `report`: status, held nodes and findings as one HTML page: printable, dark or light, without scripts or external resources.
 
 #[cfg(test)]
 mod tests;

@@ -1,5 +1,4 @@
-//! The cluster at one time: the engine's view of it, and what people want to know besides. `read` fills it, and the commands
-//! evaluate it.
+//! The cluster at one time: the engine's view, and what people want to know besides. `read` fills it; the commands evaluate it.
 
 mod leader;
 mod manifests;
@@ -109,8 +108,7 @@ impl Wanted {
 }
 
 impl Snapshot {
-    /// Prepares for plans. The Lease says that all rules are suspended, or the controller's flag does, which shows in the rules'
-    /// statuses.
+    /// Prepares for plans. The Lease says that all rules are suspended, or, for the controller's flag, the rules' statuses do.
     pub(super) fn prepare(&mut self) {
         let mut rules = self.view.cached_rules().values();
         let suspends_all = self.leader.as_ref().is_some_and(|it| it.suspends_all)
@@ -119,8 +117,7 @@ impl Snapshot {
         self.view.prepare();
     }
 
-    /// Why the controller does not do to a node what a rule decides: it could not, according to the rule's status, which lists
-    /// only some of many nodes, or none leads.
+    /// Why a rule's decision is not carried out: it could not be, by the rule's status, which lists only some nodes, or none leads.
     pub(crate) fn stuck(&self, rule: &str, node: &str) -> Option<String> {
         let cached = self.view.cached_rules().get(rule);
         let mut failed = cached.iter().flat_map(|it| &it.object.status.failed_nodes);

@@ -1,5 +1,4 @@
-//! Pods as people ask about them: which container is not ready and why, which nodes match an unbound pod, and which pods are the
-//! controller's. No decision uses this.
+//! Pods as people see them: which container is unready and why, which nodes match, which are the controller's. No decision uses it.
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{

@@ -1,5 +1,4 @@
-//! `status`: the cluster on one screen. It computes which nodes are held, as the controller does; what only a running
-//! controller knows (failed writes, its guards) comes from the rules' statuses.
+//! `status`: the cluster on one screen. It computes held nodes as the controller does; failed writes and guards are from statuses.
 
 pub(super) mod text;
 
@@ -210,8 +209,7 @@ impl RuleStatus {
     }
 }
 
-/// The conditions that need attention. What is wrong with what the rule waits for is as it is now, also if no controller has
-/// published it; if that is unknown, it is as published.
+/// The conditions that need attention. What is wrong with what the rule waits for is as of now, or as published if unknown.
 fn conditions(cached: &CachedRule, remarks: Option<&Backing>) -> Vec<PublishedCondition> {
     let conditions = cached.object.status.conditions.iter();
     let is_news = |kind: &str, status: &str| match kind {

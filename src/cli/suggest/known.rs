@@ -40,8 +40,7 @@ fn row(line: &'static str) -> Option<[&'static str; 3]> {
 }
 
 impl ComponentPurpose {
-    /// The description of a `DaemonSet` that is known to serve this purpose, and the conditions to wait for. `DaemonSet`s for
-    /// Windows nodes are skipped, because suggested rules are for Linux nodes.
+    /// The description of a `DaemonSet` of this purpose, and what to wait for; none for Windows: suggested rules are for Linux.
     pub(super) fn recognise(
         &self,
         agent: &Agent,
