@@ -1,6 +1,5 @@
-//! The emergency brake: an annotation on the controller's Lease suspends all rules. The leader renews the Lease every two
-//! seconds and the others read it as often; each answer shows the brake, so what an instance knows is never older than a lease
-//! lasts.
+//! The emergency brake: an annotation on the controller's Lease suspends all rules. The leader renews the Lease every two seconds,
+//! the others read it as often, and each answer shows the brake: what an instance knows is never older than a lease lasts.
 
 use std::collections::BTreeMap;
 

@@ -37,8 +37,7 @@ impl Counter {
         }
     }
 
-    /// Counts the effects of one engine step, and its duration. Rules that are gone are skipped: nothing would remove their
-    /// series again.
+    /// Counts an engine step's effects and duration. Rules that are gone are skipped: nothing would remove their series again.
     pub(super) fn count(&mut self, effects: &[Effect], took: Duration) {
         let evaluations = effects
             .iter()

@@ -31,8 +31,7 @@ pub(super) enum Leadership {
         /// When the term ends unless it is renewed; `None` without leader election.
         until: Option<Instant>,
     },
-    /// This instance no longer may. Where it gave up because it sees nothing, requests under way may finish, and no new ones
-    /// start.
+    /// This instance no longer may. If it gave up because it sees nothing, requests under way may finish, and no new ones start.
     Ended(Loss),
 }
 
@@ -94,10 +93,7 @@ impl Driver {
         }
     }
 
-    /// Runs until `shutdown` resolves, or this instance loses or gives up the lead.
-    ///
-    /// # Errors
-    /// When it lost the lead, with requests under way cancelled, or gave it up, with each of them answered.
+    /// Runs until `shutdown`. Fails on losing the lead (requests under way are cancelled) or giving it up (each is answered).
     pub(super) async fn run(
         mut self,
         mut inputs: Inputs,

@@ -20,8 +20,7 @@ use nodegate_core::selector::Filter;
 use nodegate_engine::LONGEST_WAIT;
 use nodegate_engine::io::Seen;
 
-/// The pauses before a watch that failed goes on. They are short: until then, an API server that is back goes unnoticed, and a
-/// few requests a second are cheap.
+/// The pauses before a failed watch goes on: short, so that a server that is back is noticed; a few requests a second are cheap.
 const PAUSES: Pauses = Pauses::between(Duration::from_millis(50), Duration::from_secs(1));
 /// How often to check whether an optional resource has been installed.
 const NOT_INSTALLED_PAUSE: Duration = Duration::from_secs(10);
@@ -160,8 +159,7 @@ impl Feed {
         }
     }
 
-    /// Reports a failure, unless it already has; returns what it shows, and the pause before the watch goes on: at least what the
-    /// API server asks for.
+    /// Reports a new failure; returns what it shows, and the pause before the watch goes on: no less than the API server asks for.
     fn failed(&mut self, error: &watcher::Error, now: Instant) -> (Option<Seen>, Duration) {
         self.failures.inc();
         self.tell(error);
@@ -210,8 +208,7 @@ impl Feed {
     }
 }
 
-/// The pause before a watch goes on that shows progress now: it may have started again, or a bookmark has come. Two within a second
-/// are usual, the bookmark before the end of a watch and the start of the next.
+/// The pause after a start or bookmark of a watch. Two within a second are usual: its last bookmark, and the start of the next one.
 fn spacing(earlier: &mut [Option<Instant>; 2], now: Instant) -> Option<Duration> {
     let [last, before] = *earlier;
     *earlier = [Some(now), last];

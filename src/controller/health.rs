@@ -44,8 +44,7 @@ impl Readiness {
     }
 }
 
-/// Why the process is not alive. `pulse`: when the loop last started a round, if ever. A stalled loop never recovers by itself, so
-/// the process must be restarted.
+/// Why the process must be restarted, if so: a stalled loop never recovers. `pulse`: when it last started a round, if ever.
 fn stall(pulse: Option<Instant>, now: Instant) -> Option<String> {
     let still = now.saturating_duration_since(pulse?);
     (still >= STILL).then(|| format!("nothing has been decided for {} s", still.as_secs()))

@@ -30,8 +30,7 @@ const RETRY_PERIOD: Duration = Duration::from_secs(2);
 /// The timeout of releasing: a process that is told to stop has 20 s in total.
 const RELEASE_TIMEOUT: Duration = Duration::from_secs(5);
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
-/// How many seconds the clock of who takes the lease may be off. API servers tell whole seconds, and an answer takes up to
-/// [`REQUEST_TIMEOUT`].
+/// How many seconds a taker's clock may be off: API servers tell whole seconds, and an answer takes up to [`REQUEST_TIMEOUT`].
 const MAX_CLOCK_OFFSET: f64 = 10.0;
 
 /// One instance's part in the election.
@@ -91,10 +90,8 @@ impl Election {
         }
     }
 
-    /// Waits until this instance leads. While it sees nothing, or its clock is wrong, it leaves the lease to others.
-    ///
-    /// # Errors
-    /// When it has seen nothing for minutes: another process may see more.
+    /// Waits until this instance leads. While it sees nothing, or its clock is wrong, it leaves the lease to others. Fails once
+    /// it has seen nothing for minutes: another process may see more.
     pub(super) async fn win(&mut self) -> Result<Term, Loss> {
         let mut problem = None;
         let mut holder = None;

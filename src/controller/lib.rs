@@ -45,8 +45,7 @@ use requests::Requester;
 
 /// How many nodes are written at a time by default.
 const WRITES_AT_A_TIME: u16 = 64;
-/// How much longer the webhook serves once the process is told to stop: API servers learn only a moment later that its endpoint
-/// is gone.
+/// How long the webhook serves after the signal to stop: API servers learn only a moment later that its endpoint is gone.
 const WEBHOOK_GRACE: Duration = Duration::from_secs(5);
 /// How many watch events may wait for the loop before the watches slow down.
 const CHANGES: usize = 1024;
@@ -154,10 +153,7 @@ pub fn metric_descriptions() -> Vec<Description> {
     registry.descriptions()
 }
 
-/// Runs the controller until SIGTERM or SIGINT.
-///
-/// # Errors
-/// When it cannot start. Later failures are logged and retried.
+/// Runs the controller until SIGTERM or SIGINT. Fails if it cannot start; later failures are logged and retried.
 pub async fn run(args: ControllerArgs) -> anyhow::Result<()> {
     let settings = settings(&args)?;
     let instance = Instance::current();

@@ -1,5 +1,4 @@
-//! The flags that limit the rate of writes, including Events. They do not delay the Lease: an instance that cannot renew it
-//! stops writing.
+//! The flags that limit the rate of writes, Events included. The Lease is exempt: an instance that cannot renew it stops writing.
 
 use nodegate_engine::Rate;
 

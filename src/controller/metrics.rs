@@ -1,8 +1,5 @@
-//! Prometheus metrics: those of the Node Readiness Controller under the same names, and more for operators (`nodegate_*`). No
-//! label has a node's name.
-//!
-//! These change as things happen (`counts`). Gauges of the current state are updated only for a scrape (`gauges`), so that they
-//! cost nothing in between.
+//! Prometheus metrics: the Node Readiness Controller's under the same names, and more (`nodegate_*`). No label has a node's name.
+//! These change as things happen (`counts`); gauges are updated only for a scrape (`gauges`), so that they cost nothing in between.
 
 use nodegate_serve::metric::Registry;
 use nodegate_serve::metrics;

@@ -1,5 +1,4 @@
-//! Flags of the Node Readiness Controller without a meaning here. They are accepted so that its Deployment's arguments work
-//! unchanged, and the log says once that they change nothing, and why.
+//! Flags of the Node Readiness Controller that change nothing here, as the log says once, with why: its Deployment works unchanged.
 
 use tracing::info;
 

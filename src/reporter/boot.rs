@@ -31,10 +31,8 @@ impl Boot {
         })
     }
 
-    /// Whether a condition with this time was written during this boot, on a Node that reports this boot ID.
-    ///
-    /// If the Node reports another boot, its kubelet has not started in this one yet; if it reports this one, the condition may
-    /// still be older. A time in the future proves nothing: some clocks are wrong until they sync over the network.
+    /// Whether a condition of this time was written during this boot. If the Node reports another boot ID, its kubelet has not
+    /// started in this one yet. A time in the future proves nothing: some clocks are wrong until they sync over the network.
     pub(super) fn has_seen(&self, node_boot_id: &str, written: Timestamp, now: Timestamp) -> bool {
         let age = Duration::try_from(now.duration_since(written));
         self.id == node_boot_id && age.is_ok_and(|age| age < self.uptime)

@@ -1,6 +1,5 @@
-//! The reporter: a sidecar that checks an endpoint on its node and reports the outcome as a condition of the Node. A state
-//! machine over outcomes and time (`state`) decides what to write and when; the other files make checks and requests. It does
-//! not depend on rules or taints.
+//! The reporter: a sidecar that checks an endpoint on its node and reports the outcome as a condition of the Node, whatever the
+//! rules and taints. `state` decides, from outcomes and time, what to write and when; the other files make checks and requests.
 
 mod boot;
 mod check;
@@ -38,8 +37,7 @@ const AGENT: &str = concat!("nodegate-reporter/", env!("CARGO_PKG_VERSION"));
 const OUTCOMES: usize = 16;
 /// The shortest and the longest pause before a request to the API server is retried.
 const PAUSES: Pauses = Pauses::between(Duration::from_millis(500), Duration::from_secs(30));
-/// The reporter is not alive once this many checks have failed to end, but not before the given time: while a write to the API
-/// server hangs, the reporter takes no outcomes.
+/// Not alive after this many missed checks, and no sooner than this: while a write to the API server hangs, no outcome is taken.
 const MISSED_CHECKS: (u32, Duration) = (3, Duration::from_secs(60));
 
 /// Names, types, labels and help texts of the reporter's metrics.
@@ -47,10 +45,8 @@ pub fn metric_descriptions() -> Vec<Description> {
     ReporterMetrics::new().registry.descriptions()
 }
 
-/// Checks and reports until SIGTERM or SIGINT; with `REPORT_ONCE`, until the condition is `True`.
-///
-/// # Errors
-/// When it cannot start, or is stopped before a `REPORT_ONCE` success. Later failures are logged and retried.
+/// Checks and reports until SIGTERM or SIGINT; with `REPORT_ONCE`, until the condition is `True`. Fails if it cannot start, or is
+/// stopped before a `REPORT_ONCE` success; later failures are logged and retried.
 pub async fn run(args: ReporterArgs) -> anyhow::Result<()> {
     let settings = ReporterSettings::read(&args)?;
     let shutdown = told_to_stop().context("cannot handle signals")?;
@@ -108,10 +104,8 @@ pub async fn run(args: ReporterArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Makes checks until the receiver of the outcomes is dropped.
-///
-/// The first check runs at once, since a node may be waiting for it. The second one comes early, by this reporter's phase, so
-/// that reporters that start together spread out.
+/// Makes checks until the receiver of the outcomes is dropped: the first at once, since a node may be waiting for it; the second
+/// early, by this reporter's phase, so that reporters that start together spread out.
 async fn check_on_and_on(
     settings: &ReporterSettings,
     metrics: &ReporterMetrics,

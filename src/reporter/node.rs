@@ -1,7 +1,5 @@
-//! The reported Node: reads its condition at startup, re-reads it now and then, and writes it.
-//!
-//! A write is a patch of this one condition and needs no read. If roles grant only `update` on `nodes/status`, as the Node
-//! Readiness Controller's do, the reporter reads the status and replaces it with this one condition changed.
+//! The reported Node: reads its condition at startup, re-reads it now and then, and writes it by a patch that needs no read. If
+//! roles grant only `update` on `nodes/status`, as the Node Readiness Controller's do, it replaces the status that it has read.
 
 use std::time::Duration;
 
@@ -117,8 +115,7 @@ impl ReportedNode {
         self.request(WRITE, patched).await.map(|_| ())
     }
 
-    /// Reads the Node and replaces its status with the condition changed. The API server rejects the write if anything changed
-    /// in between, so no other change is lost.
+    /// Reads the Node and replaces its status with the condition changed. If anything changed in between, the API server refuses.
     async fn update(&self, condition: &Value) -> Result<(), RequestFailure> {
         let params = PostParams {
             field_manager: Some(FIELD_MANAGER.to_owned()),

@@ -162,8 +162,7 @@ impl ReporterSettings {
     }
 }
 
-/// Reads a setting. An empty one has its default: manifests often set a variable to nothing. The problem that `parse` returns
-/// continues a sentence that starts with the variable's name.
+/// Reads a setting. An empty one has its default: manifests often set a variable to nothing.
 #[allow(clippy::ref_option, reason = "each is a field")]
 fn read<T>(
     variable: &'static str,

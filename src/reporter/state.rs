@@ -10,8 +10,7 @@ use jiff::Timestamp;
 use super::outcome::CheckOutcome;
 use nodegate_core::api::ConditionStatus;
 
-/// How soon a condition is rewritten if only its message has changed. Without this, a health endpoint that answers with the
-/// time of day would cost a write per check.
+/// How soon a condition is rewritten for its message alone: an endpoint that answers the time must not cost a write per check.
 const MESSAGE_PAUSE: Duration = Duration::from_secs(60);
 
 /// How many times per heartbeat the Node is re-read, to see whether it still has the condition.
@@ -45,8 +44,7 @@ pub(super) struct ReporterState {
     policy: Policy,
     /// The condition by the checks and thresholds; `None` before enough checks.
     current: Option<ReportedCondition>,
-    /// Whether `current` rests on checks of this process. Nothing is written before that, because readers take a write for
-    /// news.
+    /// Whether `current` rests on checks of this process. Nothing is written before, because readers take a write for news.
     is_checked: bool,
     /// The latest result (good or not), and how many checks in a row had it.
     streak: (bool, u32),
@@ -156,8 +154,7 @@ impl ReporterState {
         });
     }
 
-    /// Whether to re-read the Node: one that was deleted and registered again has lost the condition, and would lack it until
-    /// the next heartbeat.
+    /// Whether to re-read the Node: one that was registered again lacks the condition, and would until the next heartbeat.
     pub(super) fn is_reread_due(&self, now: Instant) -> bool {
         let pause = (self.policy.heartbeat / REREADS).max(MIN_REREAD_PAUSE);
         let published = self.published.as_ref();

@@ -1,5 +1,4 @@
-//! The validation webhook, which the API server asks before it accepts a rule. It rejects rules that would conflict and warns
-//! of risks; it writes nothing. `serve::tls` handles its certificate.
+//! The validation webhook: rejects rules that would conflict, warns of risks and writes nothing. `serve::tls` has the certificate.
 
 mod envelope;
 mod review;
@@ -47,8 +46,7 @@ pub struct WebhookArgs {
     pub webhook_client_ca_file: Option<PathBuf>,
 }
 
-/// Serves the webhook for as long as the process lives, if that is enabled. It can be called once there is a certificate: why there
-/// is none is what time can fix. Any other problem is an error.
+/// Serves the webhook, if enabled, while the process lives. A missing certificate may still come; any other problem is an error.
 pub(crate) fn start(
     args: &WebhookArgs,
     client: &Client,

@@ -22,10 +22,8 @@ pub(super) struct Proposal {
 }
 
 impl Proposal {
-    /// The rule that a request wants reviewed; `None` if the request can do no harm.
-    ///
-    /// The webhook never blocks a deletion, the removal of a finalizer, or any other change that leaves the spec alone. Its
-    /// `matchConditions` say the same, so that the API server need not even ask.
+    /// The rule that a request wants reviewed; `None` if the request can do no harm: a deletion, the removal of a finalizer, or any
+    /// other change that leaves the spec alone is never blocked. The webhook's `matchConditions` say the same.
     pub(super) fn of(request: ReviewRequest, classes: &[CriticalComponentClass]) -> Option<Self> {
         let object = request.object?;
         let before = match &*request.operation {
@@ -51,8 +49,7 @@ impl Proposal {
         })
     }
 
-    /// Whether this request makes the rule act: the rule is new, or was a dry run, suspended, unusable, or left existing nodes
-    /// alone.
+    /// Whether this request makes the rule act: it is new, or was a dry run, suspended, unusable, or left existing nodes alone.
     fn begins(&self) -> bool {
         let before = self.before.as_ref();
         before.is_none_or(|before| match &before.spec {
@@ -86,10 +83,8 @@ fn faults(rule: &RuleObject) -> Vec<Rejection> {
     }
 }
 
-/// Reviews a rule against the cluster's state: the warnings about an accepted one, or why it is rejected.
-///
-/// A rule that was already unusable, for example one made under the upstream project's CRD, may be changed as long as the
-/// change adds no fault.
+/// Reviews a rule against the cluster's state: the warnings about an accepted one, or why it is rejected. A rule that was already
+/// unusable, for example one made under the upstream project's CRD, may be changed as long as that adds no fault.
 pub(super) fn review(
     subject: &Proposal,
     classes: &[CriticalComponentClass],
@@ -97,8 +92,7 @@ pub(super) fn review(
 ) -> Result<Vec<String>, String> {
     let mut faults: Vec<_> = subject.faults.iter().map(ToString::to_string).collect();
     let others = surroundings.rules.rules().iter();
-    // They include the rule itself on an update, and on a creation under an existing name; the API server rejects the latter with
-    // a better message.
+    // They may include the rule itself. Of a creation under an existing name, the API server's own message is better.
     let others = others.filter(|other| other.name != subject.rule.name);
     let conflicts = others.filter_map(|other| subject.rule.conflict_with(other));
     let conflicts: Vec<_> = conflicts.collect();

@@ -1,6 +1,5 @@
-//! The cluster state that a review needs. Nodes and `CSINode`s are the engine's. Rules and `DaemonSet`s are read from the API server
-//! for each request: a cache may lack a rule that was written a moment ago, and the engine watches only some `DaemonSet`s. Anyone
-//! who can reach the webhook can trigger these reads, so their number is limited.
+//! The cluster state that a review needs. Nodes and `CSINode`s are the engine's; rules and `DaemonSet`s are read for each: a cache
+//! may lack a new rule, and the engine watches few `DaemonSet`s. Anyone who reaches the webhook causes reads, so these are limited.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -41,8 +40,7 @@ pub(super) struct Surroundings {
     pub(super) rules: RuleSet,
     /// All of them; `None` if they could not be read, or are too many.
     pub(super) daemon_sets: Option<Vec<Watched<DaemonSet>>>,
-    /// The CSI drivers that any node has registered, if the rule names one; `None` if it names none, or if not all `CSINode`s
-    /// have been listed yet.
+    /// The CSI drivers that any node has registered; `None` if the rule names none, or not all `CSINode`s have been listed yet.
     pub(super) csi_drivers: Option<BTreeSet<String>>,
     /// `None` if not all have been listed yet.
     pub(super) nodes: Option<ListedNodes>,
@@ -131,9 +129,7 @@ impl Surveyor {
         &self.settings.classes
     }
 
-    /// Reads the cluster state for a rule with this spec.
-    ///
-    /// Fails, with a remedy, if the rules cannot be listed. Everything else is left out if it cannot be read.
+    /// The cluster state for a rule with this spec. Fails, with a remedy, if rules cannot be listed; other gaps are left out.
     pub(super) async fn survey(&self, spec: &CompiledSpec) -> Result<Surroundings, String> {
         let mut conditions = spec.conditions.iter();
         let names_driver = conditions.any(|it| matches!(it.source, Source::CsiDriver(_)));

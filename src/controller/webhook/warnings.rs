@@ -54,8 +54,7 @@ pub(super) fn warnings(
     warnings.into_iter().map(|it| cut(it, LONGEST)).collect()
 }
 
-/// A warning for each kind of finding: about the first object, with how many more there are, and how to fix it where there is
-/// room for that.
+/// A warning for each kind of finding: the first object, how many more there are, and how to fix it if there is room.
 fn by_kind(found: &[Finding]) -> Vec<String> {
     let is_first = |(index, it): &(usize, &Finding)| {
         let mut earlier = found[..*index].iter();

@@ -82,17 +82,15 @@ impl Drop for ProcessGroup {
     }
 }
 
-/// Makes this process the parent of whatever its children leave behind, even if it is not process 1. As process 1 of a
-/// container it already is, and nothing else would reap those processes.
+/// Adopts what this process's children leave behind, as process 1 of a container does anyway: nothing else would reap them.
 pub(crate) fn adopt_orphans() {
     // If the kernel does not support this, they go to process 1, which may be this one.
     #[cfg(target_os = "linux")]
     let _ = set_child_subreaper(Some(getpid()));
 }
 
-/// Reaps every child that has ended. Call it only between checks, since a check waits for its own child.
-///
-/// No other code starts a process and waits for it later: a kubeconfig's credential plugin is waited for at once.
+/// Reaps every child that has ended. Call it only between checks, since a check waits for its own child. No other code waits later
+/// for one: a kubeconfig's credential plugin is waited for at once.
 pub(crate) fn collect_orphans() {
     while let Ok(Some(_)) = wait(WaitOptions::NOHANG) {}
 }

@@ -1,7 +1,6 @@
-//! The gRPC health protocol, version 1: one unary call, whose two messages have one field each.
-//!
-//! See <https://github.com/grpc/grpc/blob/master/doc/health-checking.md> and
-//! <https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md>. Two fields do not ask for a code generator.
+//! The gRPC health protocol, version 1: one unary call, whose two messages have one field each and need no code generator. See
+//! <https://github.com/grpc/grpc/blob/master/doc/health-checking.md> and
+//! <https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md>.
 
 use http_body_util::{BodyExt, Limited};
 use hyper::body::Incoming;
