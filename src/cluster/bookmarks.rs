@@ -1,5 +1,4 @@
-//! A client around the client, which makes the bookmarks of watches visible to `kube::runtime::watcher`, which swallows
-//! them, and bounds how long a request may take.
+//! A client around the client: it shows watches' bookmarks, which `kube::runtime::watcher` swallows, and bounds requests' times.
 //!
 //! - A bookmark becomes a change, which comes out of the watcher in order, as an object without a name. The type of each event
 //!   comes first, in whatever order a proxy has put the keys: what decodes the objects needs to know it.
@@ -78,8 +77,7 @@ async fn answer(
                 rest.map_ok(move |frame| frame.map_data(|data| Bytes::from(lines.take(&data))));
             one(watch.progress()).chain(rest).boxed()
         }
-        // The version is of no use: it is too old (410), comes from another cluster (400), or the resource is not there
-        // (404) and may have other objects when it returns.
+        // The version is of no use: too old (410), another cluster's (400), or its resource is gone and may return changed (404).
         Some(_) if matches!(head.status.as_u16(), 400 | 404 | 410) => {
             head.status = StatusCode::OK;
             one(EXPIRED)
@@ -131,8 +129,7 @@ impl WatchRequest {
     }
 }
 
-/// The lines of a watch, wherever chunks are cut. It holds the beginning of the line that is not complete yet. What it still holds
-/// at the end comes again: the next watch goes on from the last event.
+/// The lines of a watch, wherever chunks are cut: holds an incomplete one. What is left at the end comes again in the next watch.
 #[derive(Debug, Default)]
 struct Lines(Vec<u8>);
 

@@ -34,8 +34,7 @@ pub enum Error {
     Client(String),
 }
 
-/// How to reach the cluster: this kubeconfig file or the environment, and this context or the current one. The client never
-/// retries: it would do so long after the reason for a request is stale.
+/// How to reach the cluster: this kubeconfig or the environment, this context or the current one. No retries: requests get stale.
 pub async fn config(
     kubeconfig: Option<&Path>,
     context: Option<&str>,
@@ -108,8 +107,7 @@ pub async fn in_time<T>(
     tokio::time::timeout(limit, request).await.map_err(late)?
 }
 
-/// Makes a write whose answer is only the object's metadata. The rest is what was sent, or what a watch shows anyway, so
-/// neither end needs to encode or decode it.
+/// Makes a write answered by metadata only: the rest was sent, or a watch shows it, so neither end needs to encode or decode it.
 pub async fn write<T: DeserializeOwned>(
     client: &Client,
     request: Result<Request<Vec<u8>>, request::Error>,
@@ -120,8 +118,7 @@ pub async fn write<T: DeserializeOwned>(
     send(client, Ok(request)).await
 }
 
-/// Makes a request. Unlike the client's own method, an error also has the retry delay if the API server sends it only in a
-/// header, as its priority and fairness does.
+/// Makes a request. Unlike the client's own method, an error has the retry delay if only a header tells it, as flow control does.
 pub async fn send<T: DeserializeOwned>(
     client: &Client,
     request: Result<Request<Vec<u8>>, request::Error>,

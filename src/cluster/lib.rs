@@ -1,5 +1,4 @@
-//! The API server: a client, paged lists with filters, watches as streams, and why something could not be
-//! read. The client for watches makes their bookmarks visible.
+//! The API server: a client, paged lists with filters, watches as streams with visible bookmarks, and why something was not read.
 
 pub mod bookmarks;
 mod causes;

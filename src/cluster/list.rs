@@ -58,8 +58,7 @@ impl Cluster {
         })
     }
 
-    /// The objects of a list. If the list expires on the API server, it continues from the current state, and may then contain
-    /// duplicates or deleted objects.
+    /// The objects of a list. One that expires goes on from the current state, and may then have duplicates or deleted objects.
     pub fn list(&self, kind: ResourceKind, filter: &Filter) -> Objects<'_> {
         let path = kind.path(filter.namespace.as_deref());
         let first = ListParams {

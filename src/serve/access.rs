@@ -1,6 +1,5 @@
-//! Access to metrics: a request carries a bearer token, and the API server says whose it is (`TokenReview`) and what that user
-//! may do (`SubjectAccessReview`). If the API server cannot be asked, the request is refused. controller-runtime guards metrics
-//! the same way.
+//! Access to metrics, guarded as by controller-runtime: the API server says whose bearer token it is (`TokenReview`) and what that
+//! user may do (`SubjectAccessReview`). If the API server cannot be asked, the request is refused.
 
 use std::collections::HashMap;
 use std::net::IpAddr;

@@ -10,8 +10,7 @@ use tokio::net::TcpListener;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BindAddress(pub Option<SocketAddr>);
 
-/// Parses an address the way Kubernetes components do: `:8081` is every address of the host, `127.0.0.1:8081` is one, and `0`
-/// is none.
+/// Parses an address as Kubernetes components do: `:8081` is every address of the host, `127.0.0.1:8081` is one, `0` is none.
 pub fn parse_address(text: &str) -> Result<BindAddress, String> {
     if text == "0" {
         return Ok(BindAddress(None));
@@ -23,8 +22,7 @@ pub fn parse_address(text: &str) -> Result<BindAddress, String> {
         .map_err(|_| "expected [HOST]:PORT, such as :8081 or 127.0.0.1:8081, or 0 for none".into())
 }
 
-/// Listens on an address for `what`, which `flag` configures; an error names all three. `[::]` means every address of the host,
-/// IPv4 and IPv6, as far as the host supports them.
+/// Listens for `what`, which `flag` configures; an error names both and the address. `[::]` is all of the host's, IPv4 and IPv6.
 pub fn listen(address: SocketAddr, what: &str, flag: &str) -> anyhow::Result<TcpListener> {
     let listening = open(address).or_else(|error| match address.ip() {
         // The kernel has no IPv6.

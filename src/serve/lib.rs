@@ -1,6 +1,5 @@
-//! Servers for the webhook, `/metrics` and the probes, each on its own address. Anyone who can reach one can send bytes without
-//! credentials, so every server bounds what a client can make it keep (`permits`); `/metrics` can require the API server's
-//! permission (`access`). Handlers and their answers live elsewhere.
+//! Servers for the webhook, `/metrics` and the probes, each on its own address; handlers live elsewhere. Anyone can connect, so
+//! each bounds what a client can make it keep (`permits`); `/metrics` can require the API server's permission (`access`).
 
 mod access;
 pub mod address;

@@ -1,5 +1,4 @@
-//! Metrics by table: `metrics!` makes a struct with a field for each, registered with Prometheus' library, which can also list
-//! them for the reference pages.
+//! Metrics by table: `metrics!` makes a struct of Prometheus metrics, a field each, and can list them for the reference pages.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -110,8 +109,7 @@ pub fn forget<B: MetricVecBuilder>(metrics: &MetricVec<B>, rule: &str) {
     }
 }
 
-/// Makes a struct of metrics from a table, which change as things happen and start with their first value. The tables are named by
-/// the library's types.
+/// Makes a struct of metrics from a table by the library's types. They change as things happen, and start with their first value.
 #[macro_export]
 macro_rules! metrics {
     (

@@ -21,8 +21,7 @@ use super::permits::Permits;
 
 /// How long a client may take for a TLS handshake, and for the head of a request.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// How long a connection may take after its handshake: longer than any wait inside a handler, so that a client has some seconds
-/// to take the answer.
+/// How long a connection may take after its handshake: any wait of a handler, and some seconds for the client to take the answer.
 const LIFETIME: Duration = Duration::from_secs(30);
 /// The most bytes of a request's head: a bearer token has a few thousand.
 const HEAD: usize = 16 << 10;
@@ -30,15 +29,12 @@ const HEADERS: usize = 64;
 /// The least time between two log lines that a server is full.
 const SILENCE: Duration = Duration::from_secs(60);
 
-/// The address that a request comes from, and whether the request has arrived: its handler says so. Stored in the request's
-/// extensions.
+/// The address of a request, in its extensions, and whether the request has arrived: its handler says so.
 #[derive(Debug, Clone)]
 pub struct Peer(pub IpAddr, pub Arc<AtomicBool>);
 
-/// Serves HTTP/1.1, one request on each connection, for as long as the future is polled; over TLS if there is an acceptor. An error on
-/// a connection ends only that connection.
-///
-/// `connections`: how many there may be at a time. One address may have a quarter of them, and half of them may be without a request.
+/// Serves HTTP/1.1, one request a connection, while polled; over TLS if there is an acceptor. An error ends just its connection.
+/// `connections`: the most at a time. One address may have a quarter of them, and half of them may be without a request.
 pub async fn serve_http(
     mut listener: TcpListener,
     name: &'static str,
@@ -86,8 +82,7 @@ struct Arriving {
     task: AbortHandle,
 }
 
-/// Clients that send nothing close their own connections: the address with the most of them loses its oldest, so that many
-/// connections of a few addresses do not close the one of another.
+/// Makes room: the address with the most connections that send nothing loses its oldest, so that a few cannot close another's.
 fn give_way(arriving: &mut Vec<Arriving>) {
     let number = |peer| arriving.iter().filter(|it| it.from.0 == peer).count();
     // Of equal ones `max_by_key` takes the last.

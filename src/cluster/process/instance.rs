@@ -22,8 +22,7 @@ impl Instance {
     }
 }
 
-/// Whether this identity belongs to an [`Instance`]. The Node Readiness Controller's identities (controller-runtime's) end in a
-/// UUID.
+/// Whether this identity is an [`Instance`]'s. The Node Readiness Controller's (controller-runtime's) end in a UUID.
 pub fn is_nodegate(identity: &str) -> bool {
     let is_hex = |text: &str| !text.is_empty() && text.chars().all(|it| it.is_ascii_hexdigit());
     let unique = identity.rsplit_once('_').map(|(_, unique)| unique);

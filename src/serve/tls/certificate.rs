@@ -135,8 +135,7 @@ fn in_words(error: &pem::Error, expected: &str) -> String {
     }
 }
 
-/// Makes a CA, and a server certificate under it for these DNS names and IP addresses. The CA's key is discarded, so it can
-/// never sign anything else: another certificate needs another CA.
+/// Makes a CA, and a server certificate under it for these DNS names and IP addresses. The CA key is discarded: it signs no more.
 pub fn issue(
     names: &[String],
     now: Timestamp,

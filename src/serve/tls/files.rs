@@ -9,8 +9,7 @@ use tracing::{info, warn};
 use super::certificate::{CHAIN, CertificateError, KEY, ServingCertificate};
 use super::serving::{Certificates, ClientAuthorities, authorities};
 
-/// How often the files are read again. They are small, and a mounted Secret changes by swapping symbolic links, which few file
-/// watchers notice.
+/// How often the files are re-read: they are small, and few watchers notice how a mounted Secret changes (by symbolic links).
 const POLL: Duration = Duration::from_secs(2);
 
 /// Why the files cannot be used.
@@ -34,10 +33,8 @@ fn load(folder: &Path) -> Result<ServingCertificate, FilesError> {
     })
 }
 
-/// Reads the files `tls.crt` and `tls.key` in this folder now, and every [`POLL`] for as long as the process lives, and serves a
-/// rotated certificate from then on. If a new one cannot be used, the log says so and the old one stays.
-///
-/// A missing file is no error, since the Secret may come later; a missing folder is.
+/// Serves the certificate in this folder's `tls.crt` and `tls.key`, re-read every [`POLL`] while the process lives. If a new one
+/// cannot be used, the log says so and the old one stays. A missing file may come later; a missing folder is an error.
 pub fn follow(folder: &Path) -> Result<Certificates, FilesError> {
     if !folder.is_dir() {
         let problem = " is not a folder: mount the Secret with tls.crt and tls.key there, or name another folder";

@@ -1,8 +1,6 @@
-//! The webhook's certificate when no files provide one. All replicas share it in a Secret; the first replica to act makes or
-//! renews it, and writes its CA to the webhook's configuration for the API server to trust.
-//!
-//! The certificate's names come from the same configuration: the API server calls the webhook by them. A renewal replaces the
-//! CA too; the previous CA stays trusted for one more round, because a replica may still serve the previous certificate.
+//! The webhook's certificate when no files provide one. All replicas share it in a Secret; the first replica to act makes or renews
+//! it, and writes its CA to the webhook's configuration, which also has the names by which the API server calls. A renewal replaces
+//! the CA too; the previous CA stays trusted for one more round, because a replica may still serve the previous certificate.
 
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
@@ -64,8 +62,7 @@ enum Failure {
 }
 
 impl ManagedCertificate {
-    /// Keeps the certificate in the Secret of this namespace current for as long as the process lives. Until there is one,
-    /// [`Certificates`] says why.
+    /// Keeps the certificate in this namespace's Secret current while the process lives. Until there is one, the result says why.
     pub fn follow(client: &Client, namespace: &str) -> Certificates {
         let certificates =
             Certificates::new(Err("the webhook's certificate has not been read yet".into()));
@@ -136,8 +133,7 @@ impl ManagedCertificate {
         };
         self.publish(&configuration, &stored.ca).await?;
         let current = self.certificates.current();
-        // An API server that does not know the new CA yet still trusts the certificate in use. Another replica may have written
-        // the CA only just now.
+        // An API server without the new CA still trusts the certificate in use. Another replica may have written the CA just now.
         let pending = &mut self.pending;
         let wait = handover(pending, current.as_ref(), &stored, Instant::now());
         if !wait.is_zero() {

@@ -1,5 +1,4 @@
-//! TLS with a certificate that can be replaced while serving. It comes from files that another program rotates, from a Secret
-//! that Nodegate maintains, or is self-signed.
+//! TLS with a certificate that can be replaced while serving: from rotated files, from a Secret of Nodegate's own, or self-signed.
 
 mod certificate;
 mod files;

@@ -12,9 +12,7 @@ use tokio_rustls::rustls::{RootCertStore, ServerConfig};
 use super::super::lock;
 use super::certificate::{CertificateError, ServingCertificate, certificates, provider};
 
-/// A certificate that may still be missing and may be replaced at any time. Clones share it.
-///
-/// New connections get the latest certificate; open ones keep theirs.
+/// A certificate that may be missing or change at any time: new connections get the latest, open ones keep theirs. Clones share it.
 #[derive(Debug, Clone)]
 pub struct Certificates(Arc<Mutex<Result<ServingCertificate, String>>>);
 
