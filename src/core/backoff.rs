@@ -1,5 +1,4 @@
-//! When to retry what failed. Pauses double after each failure, and each is cut short by up to half, so that things that failed
-//! together are not retried together. The pauses are `backon`'s.
+//! When to retry what failed: pauses double, each cut short by up to half, so that things that failed together spread out.
 
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 use std::time::{Duration, Instant};
@@ -24,8 +23,7 @@ impl Pauses {
         Self { first, longest }
     }
 
-    /// The pause after this many failures in a row, 1 or more. The jitter depends on the start time, so the same inputs have
-    /// the same effects.
+    /// The pause after this many failures in a row, 1 or more. Its jitter comes from the arguments: same inputs, same effects.
     pub fn after(self, failures: u32, now: Instant) -> Duration {
         // The library's jitter only adds, up to the same again.
         let mut pauses = ExponentialBuilder::new()
@@ -53,8 +51,7 @@ pub struct Backoff {
 }
 
 impl Backoff {
-    /// Notes a failure; returns when to retry. A failure with other pauses than before has another cause, and starts with its
-    /// first pause.
+    /// Notes a failure; returns when to retry. Other pauses than before mean another cause: they start with the first.
     pub fn failed(&mut self, pauses: Pauses, now: Instant) -> Instant {
         if self.pauses.replace(pauses) != Some(pauses) {
             self.failures = 0;

@@ -1,7 +1,5 @@
-//! The configuration file: critical component classes, and other controllers' taints that pass.
-//!
-//! Read once at startup (`nodegate-controller --config FILE`, YAML). Without a file, the default is Gardener's one class.
-//! Unusable values are rejected with the field's name.
+//! The configuration file: critical component classes, and other controllers' taints that pass. Read once at startup; without a
+//! file, the default is Gardener's one class. Unusable values are rejected with the field's name.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -18,8 +16,8 @@ use crate::selector::{Selector, is_label_key, is_namespace};
 pub struct Config {
     /// The critical component classes, in any order.
     pub critical_component_classes: Vec<ClassConfig>,
-    /// Keys of taints that other controllers put on nodes for a while, besides [`PASSING_TAINTS`]: Nodegate waits for a
-    /// `DaemonSet` even if it does not tolerate one of these. A `*` at either end stands for the rest of a key.
+    /// Keys of other controllers' taints that pass, besides [`PASSING_TAINTS`]: a `DaemonSet` that does not tolerate one is waited
+    /// for nevertheless. A `*` at either end stands for the rest of a key.
     pub passing_taints: Vec<String>,
     /// Whether `passing_taints` replaces [`PASSING_TAINTS`].
     pub passing_taints_only: bool,

@@ -11,11 +11,8 @@ use serde_json::Value;
 use super::names::{MANAGED_BY, MANAGED_BY_TOOLS, MANAGED_BY_US};
 use super::rule::NodeReadinessRule;
 
-/// The definition of rules to install in a cluster.
-///
-/// Unlike in what `CustomResourceExt::crd` returns, absent fields stay absent in the API server. Nothing is defaulted on
-/// admission, so a rule reads as its author wrote it, and nothing is nullable, so an explicit `null` is dropped as for the Go
-/// types.
+/// The definition of rules to install. Unlike in `CustomResourceExt::crd`, nothing is defaulted on admission, so a rule reads as
+/// its author wrote it, and nothing is nullable: the API server drops an explicit `null`, as for the Go types.
 pub fn crd() -> CustomResourceDefinition {
     let mut crd = NodeReadinessRule::crd();
     let labels = crd.metadata.labels.get_or_insert_default();
@@ -33,8 +30,7 @@ pub fn other_owner(labels: &BTreeMap<String, String>) -> Option<&str> {
     (!is_ours).then_some(owner)
 }
 
-/// Removes `nullable` and `default` from a schema and its subschemas, and line breaks from its descriptions, which `kubectl
-/// explain` wraps itself.
+/// Removes `nullable` and `default` from all of a schema, and line breaks from descriptions: `kubectl explain` wraps them itself.
 fn tidy(schema: &mut JSONSchemaProps) {
     schema.nullable = None;
     schema.default = None;

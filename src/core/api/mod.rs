@@ -1,6 +1,5 @@
-//! The `NodeReadinessRule` resource as Rust types, with the `CustomResourceDefinition` generated from them. Here are fields, limits,
-//! defaults, and the CEL rules by which the API server rejects invalid rules; the effects of a rule are in [`crate::rule`] and
-//! [`crate::plan`].
+//! The `NodeReadinessRule` resource as Rust types: fields, limits, defaults, and the CEL rules by which the API server rejects
+//! invalid rules. The effects of a rule are in [`crate::rule`] and [`crate::plan`].
 
 #![allow(
     unreachable_pub,

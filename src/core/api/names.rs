@@ -1,5 +1,4 @@
-//! Names that other systems rely on. They are part of the contract with the Node Readiness Controller, so none may change
-//! within an API version.
+//! Names that are part of the contract with the Node Readiness Controller: none may change within an API version.
 
 /// API group of the rule.
 pub const GROUP: &str = "readiness.node.x-k8s.io";
@@ -19,12 +18,10 @@ pub const FINALIZER: &str = "readiness.node.x-k8s.io/cleanup-taints";
 /// Prefix of every rule's taint key, except that of a rule that only removes a taint.
 pub const TAINT_PREFIX: &str = "readiness.k8s.io/";
 
-/// Annotation on a node, followed by a rule's UID (or, from older controllers, its name): this node has completed its
-/// bootstrap under that rule.
+/// Annotation on a node, followed by a rule's UID (older controllers: its name): its bootstrap under that rule is complete.
 pub const BOOTSTRAP_COMPLETED_PREFIX: &str = "readiness.k8s.io/bootstrap-completed-";
 
-/// Annotation on a node, followed by a rule's UID: that rule owns the taint, having added or adopted it. Its value is a JSON
-/// object with the rule's name and the taint's key and effect.
+/// Annotation on a node, followed by the UID of the rule that owns a taint: JSON with the rule's name, the taint's key and effect.
 pub const TAINT_ADDED_BY_PREFIX: &str = "nodegate.dev/taint-added-by-";
 
 /// Label on the rules' definition: who runs a controller for them.
@@ -46,12 +43,10 @@ pub const READINESS_TTL: &str = "nodegate.dev/readiness-ttl";
 /// Annotation on a node or a Karpenter `NodePool` that forbids repair, unless its value is `false`.
 pub const DO_NOT_REPAIR: &str = "nodegate.dev/do-not-repair";
 
-/// Name of the Lease for leader election. The Node Readiness Controller uses it too, so that the two never write at the same
-/// time.
+/// Name of the Lease for leader election; the Node Readiness Controller's too, so that the two never write at the same time.
 pub const LEASE: &str = "ba65f13e.readiness.node.x-k8s.io";
 
-/// Annotation on the Lease; while it is there and its value is not `false`, all rules are suspended. In an emergency a misspelt
-/// `true` must do, too.
+/// Annotation on the Lease: any value but `false` suspends all rules. In an emergency a misspelt `true` must do, too.
 pub const SUSPEND_ALL: &str = "nodegate.dev/suspend-all";
 
 /// The namespace that the manifests install the controller into.

@@ -1,9 +1,7 @@
-//! CSI drivers: are those that pods wait for registered on the node, as far as the `CSINode` is current? One that a rule names
-//! must not report its storage as unhealthy, either.
+//! CSI drivers: are those that pods wait for registered on the node, and does none that a rule names report unhealthy storage?
 //!
-//! The kubelet does not clear a `CSINode` when it starts, and a driver that registers as before does not change it. So after a
-//! reboot, a registered driver counts once its registration has been observed, or one of its own pods on the node has been
-//! Ready for some seconds, or a long time has passed.
+//! The kubelet does not clear a `CSINode` when it starts, and a driver that registers as before does not change it. After a reboot
+//! a driver counts once its registration is observed, or its own pod has been Ready for seconds, or a long time has passed.
 
 use jiff::{SignedDuration, Timestamp};
 use smallvec::SmallVec;
@@ -16,8 +14,7 @@ use super::observations::NOT_RENEWED;
 use super::pods::{PodEvidence, assess_pod};
 use crate::object::{Pod, PodReady};
 
-/// How long after a reboot a driver's own pod must have been Ready before an earlier registration counts. By then the kubelet
-/// has noticed that the driver's socket was replaced, removed the driver from the `CSINode`, and added it again.
+/// How long a driver's own pod must be Ready after a reboot: by then the kubelet noticed its new socket and registered it anew.
 const REGISTRATION: SignedDuration = SignedDuration::from_secs(5);
 
 /// The drivers that annotations of the class's pods on this node require, in order.
@@ -63,8 +60,7 @@ fn registered_by(pod: &Pod) -> Option<Timestamp> {
     }
 }
 
-/// The unmet condition for those of these drivers that are not registered on the node, as far as that counts, or lack the count that
-/// they need; `None` if there are none.
+/// The unmet condition for those of these drivers that are not registered, or lack the count they need; `None` if there are none.
 fn unregistered<'a>(
     facts: &Facts<'_, 'a>,
     drivers: &[&'a str],

@@ -127,10 +127,8 @@ pub(super) fn scheduled<'a>(
     })
 }
 
-/// Does this `DaemonSet` have an available pod on the node, or does it not run there by what the node is?
-///
-/// To name a `DaemonSet` is to demand it. One that does not tolerate a taint that stays, or that of a rule that waits for it, cannot
-/// start while the taint is there: the node is held until the `DaemonSet` tolerates it, or a pod of it is available for other reasons.
+/// Does this `DaemonSet` have an available pod on the node, or does it not run there by what the node is? One that does not
+/// tolerate a taint that stays, or that of a rule that waits for it, holds the node: to name a `DaemonSet` is to demand it.
 pub(super) fn ready<'a>(
     daemon_set: &'a ObjectKey,
     facts: &Facts<'_, 'a>,
@@ -165,8 +163,7 @@ pub(super) fn ready<'a>(
     not_ready(best.as_slice()).unwrap_or_else(missing)
 }
 
-/// Does every `DaemonSet` that runs on the node have a live pod there, and an available one if that is asked for (`as_ready`)? Those
-/// that their owner has labelled to be ignored are left out.
+/// Does every `DaemonSet` that runs here, but for those labelled to be ignored, have a live (`as_ready`: available) pod here?
 pub(super) fn all<'a>(
     facts: &Facts<'_, 'a>,
     group: &GroupFacts<'_, 'a>,

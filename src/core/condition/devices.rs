@@ -60,8 +60,7 @@ impl<'a> Devices<'a> {
         devices
     }
 
-    /// Whether the driver has published all slices of every pool, with at least one device, and none with a taint that keeps
-    /// pods off.
+    /// Whether all slices of every pool are published, with at least one device, and none with a taint that keeps pods off.
     pub(super) fn condition(self) -> Condition<'a> {
         let devices = self;
         if !self.is_complete || self.total == 0 {

@@ -18,13 +18,10 @@ use crate::object::{
     CsiNode, DaemonSet, Kept, MOST_DRIVERS, Node, ObjectKey, Pod, PodPhase, ResourceSlice, Taint,
 };
 
-/// The most pods, `ResourceSlice`s or taints of one node that are read for a component. Real nodes have far fewer; a kubelet may
-/// make any number.
+/// The most pods, slices or taints of one node that are read for a component: few are real, but a kubelet may make any number.
 const MOST: usize = 1000;
 
-/// What is known about one node at one time.
-///
-/// `'a` is the lifetime of the objects, `'f` that of this view of them.
+/// What is known about one node at one time. `'a` is the lifetime of the objects, `'f` that of this view of them.
 #[derive(Debug, Clone, Copy)]
 #[allow(missing_docs, reason = "the names say it")]
 pub struct Facts<'f, 'a> {
@@ -126,9 +123,7 @@ impl fmt::Display for Counted<'_> {
 }
 
 impl<'a> Facts<'_, 'a> {
-    /// The node's condition from this source; `None` if the node lacks it.
-    ///
-    /// `kind` is the condition type, as it stands on the Node.
+    /// The node's condition from this source; `None` if it lacks it. `kind` is the condition type, as it stands on the Node.
     pub(crate) fn condition(&self, kind: &str, source: &'a Source) -> Option<Condition<'a>> {
         let condition = match source {
             Source::Node => {

@@ -1,5 +1,4 @@
-//! What nodes wait for: critical component classes, and components that rules name. Each is a group of objects that are listed
-//! and watched together.
+//! What nodes wait for, by critical component class or by name, each a group of objects that are listed and watched together.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -26,14 +25,12 @@ pub struct CriticalComponentClass {
 }
 
 impl CriticalComponentClass {
-    /// Whether this `DaemonSet`, whose own labels match the selector, belongs to the class: its namespace is covered, and
-    /// [`Self::labels`] holds.
+    /// Whether this `DaemonSet`, whose own labels match the selector, is in the class's namespaces, and [`Self::labels`] holds.
     pub fn has(&self, daemon_set: &DaemonSet) -> bool {
         self.namespaces.contains(&daemon_set.key.namespace) && self.labels(daemon_set)
     }
 
-    /// Whether this `DaemonSet`, whose own labels match the selector, counts as labelled in any namespace: it is not being
-    /// deleted, and its pod template has the labels too.
+    /// Whether this `DaemonSet`, whose own labels match, counts in any namespace: not being deleted, its template labelled too.
     pub fn labels(&self, daemon_set: &DaemonSet) -> bool {
         !daemon_set.deleting && self.selector.matches(&daemon_set.template_labels)
     }

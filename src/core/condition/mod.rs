@@ -1,6 +1,5 @@
 //! The sources of a node's conditions: reported on the Node, or synthesized from what runs there. [`Source::of`] resolves a
-//! condition type once, when a rule is compiled; [`Facts::condition`] then evaluates it for one node at one time. Pure: no
-//! client, no clock, no async.
+//! condition type once, when a rule is compiled; [`Facts::condition`] evaluates it for one node at one time.
 
 mod csi;
 mod daemon_sets;

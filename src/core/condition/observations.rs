@@ -1,6 +1,5 @@
-//! What this process has observed of one node over time, beyond the node's present state: when a condition was last written,
-//! when the node rebooted, and what has been renewed since. It does not compare clocks; it only observes whether a written
-//! value has changed.
+//! What this process has observed of one node over time: writes of conditions, reboots, and what was renewed since. It compares no
+//! clocks, but only whether a written value has changed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
@@ -11,8 +10,8 @@ use jiff::{SignedDuration, Timestamp};
 use crate::api::{ConditionStatus, names::READY_DEADLINE_PREFIX};
 use crate::object::{CsiDriver, CsiNode, KUBELETS_CONDITIONS, Node};
 
-/// Evidence that may never be renewed does not count for this long after a reboot: a condition whose reporter writes only
-/// changes, or a CSI driver that registers as before. Longer than the usual heartbeat interval of 5 minutes.
+/// How long after a reboot evidence that may never be renewed does not count (conditions written only on change, CSI drivers that
+/// register as before): longer than the usual heartbeat interval of 5 minutes.
 pub(super) const NOT_RENEWED: SignedDuration = SignedDuration::from_mins(6);
 
 /// What this process has observed of one node over time.
@@ -42,8 +41,7 @@ pub struct Reboot {
     /// Evidence dated before this time is from before the reboot: the later of the kubelet's first report of the new boot, by
     /// its own clock, and when that was seen.
     pub older: Timestamp,
-    /// The same for what the kubelet itself dates: that report, however late it was seen, unless its clock may have been set
-    /// back by the reboot.
+    /// The same for what the kubelet dates: that report, however late it was seen, unless the reboot may have set its clock back.
     pub older_by_kubelet: Timestamp,
 }
 
@@ -85,8 +83,7 @@ impl Heartbeat {
         self.moved.unwrap_or(self.first_seen).max(self.first_seen)
     }
 
-    /// Whether no write was observed since its silence counts, and the last one lies outside `recently` by the reporter's own
-    /// clock: too old, or in the future.
+    /// Whether no write was seen since silence counts, and the last one is outside `recently` by the reporter's clock.
     pub(super) fn is_unproven(&self, recently: &RangeInclusive<Timestamp>) -> bool {
         let has_moved = self.moved > Some(self.first_seen);
         let set_back = self.set_back.max(SignedDuration::ZERO);
@@ -101,9 +98,7 @@ fn last_write(node: &Node, kind: &str) -> LastWrite {
 }
 
 impl Observations {
-    /// Observes the next state of the node; returns whether a followed condition has been written.
-    ///
-    /// `followed` are the condition types whose heartbeats a rule needs.
+    /// Observes the next state of the node; returns whether a condition of these `followed` types has been written.
     pub fn see(
         &mut self,
         known: Option<&Node>,
@@ -169,8 +164,7 @@ impl Observations {
         }
     }
 
-    /// Notes the node's recorded deadlines under these rules, by UID. Others are ignored: a kubelet could write any number of
-    /// them.
+    /// Notes the node's recorded deadlines under these rules, by UID; a kubelet could write any number of others.
     pub fn see_deadlines(&mut self, node: &Node, rules: &BTreeSet<Arc<str>>) {
         self.deadlines.retain(|uid, _| rules.contains(uid));
         let recorded = node.annotations_about(READY_DEADLINE_PREFIX);
@@ -197,8 +191,7 @@ impl Observations {
             .retain(|name| now.is_some_and(|now| now.driver(name).is_some()));
     }
 
-    /// Follows exactly these condition types from now on. Their present values are no heartbeat, since they may be old; but
-    /// silence counts from now on.
+    /// Follows exactly these condition types. Present values may be old, so they are no heartbeat; silence counts from now on.
     pub fn follow(&mut self, followed: &BTreeSet<Arc<str>>, node: &Node, now: Timestamp) {
         self.heartbeats
             .retain(|heartbeat| followed.contains(&heartbeat.kind));
@@ -230,8 +223,7 @@ impl Observations {
         }
     }
 
-    /// Trusts the reporters' own timestamps for their last writes, and the kubelet's for the present boot, for callers that see
-    /// the node only once and so cannot observe changes.
+    /// Trusts the reporters' and the kubelet's own times, for callers that see the node only once and cannot observe changes.
     pub fn trust_reporters(&mut self, node: &Node, now: Timestamp) {
         for heartbeat in &mut self.heartbeats {
             if let Some(at) = heartbeat.wrote() {
@@ -253,8 +245,7 @@ impl Observations {
         }
     }
 
-    /// Counts all silence and waiting periods from now on, because the clock was set forward or back by `step`. Deadlines do
-    /// not come sooner by that.
+    /// Counts all silence and waiting from now on, because the clock was set by `step`; no deadline comes sooner by that.
     pub fn measure_anew(&mut self, now: Timestamp, step: SignedDuration) {
         for deadline in self.deadlines.values_mut() {
             deadline.step += step;
@@ -269,8 +260,7 @@ impl Observations {
         }
     }
 
-    /// How far the clock is ahead of where it was when the deadline under the rule with this UID was recorded, because it was set;
-    /// `None` if none is or was on record.
+    /// How far the clock was set forward since the deadline under the rule with this UID was recorded; `None` without a record.
     pub fn set_forward_since_deadline(&self, rule_uid: &str) -> Option<SignedDuration> {
         let deadline = self.deadlines.get(rule_uid)?;
         Some(deadline.step.max(SignedDuration::ZERO))
@@ -282,8 +272,7 @@ impl Observations {
         heartbeats.find(|heartbeat| &*heartbeat.kind == kind)
     }
 
-    /// When the present boot was first seen, if the node has rebooted since `last_boot`, the recorded boot ID, or while this
-    /// process was observing it.
+    /// When the present boot was first seen, if the node rebooted since `last_boot`, a recorded ID, or while it was observed.
     pub fn reboot(&self, last_boot: Option<&str>) -> Option<Reboot> {
         let is_another = last_boot.is_some_and(|last| *last != *self.boot_id);
         self.boot

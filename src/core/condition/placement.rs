@@ -77,8 +77,7 @@ pub enum Placement<'a> {
     KeptAway(&'a Taint),
 }
 
-/// Whether the `DaemonSet` runs on the node, which has these `staying` taints. A live pod of it there, if there `is_pod`, says more
-/// than labels and taints, which may have changed since.
+/// Whether the `DaemonSet` runs on the node with these `staying` taints. A live pod there (`is_pod`) outweighs labels and taints.
 pub fn placement<'a>(
     daemon_set: &DaemonSet,
     node: &Node,

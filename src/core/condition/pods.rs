@@ -15,8 +15,7 @@ use super::placement::tolerates;
 use crate::api::TaintEffect;
 use crate::object::{DaemonSet, ObjectKey, Pod, PodReady, Taint};
 
-/// How long after a Node object was created a pod of an earlier node of the same name may still exist: the pod collector
-/// deletes such pods within this time.
+/// How long the pod collector may leave a pod of an earlier node of the same name, after the new Node object was created.
 const OLD_POD_LIFETIME: SignedDuration = SignedDuration::from_mins(1);
 
 /// How long after a reboot an earlier Ready condition of a pod may persist: by then the kubelet has checked every pod.
@@ -76,8 +75,7 @@ impl fmt::Display for TooNew<'_> {
     }
 }
 
-/// How far a pod's Ready condition counts at this time. It has to be available by the `minReadySeconds` of its `DaemonSet`, 0 without
-/// one: `IsPodAvailable` of `k8s.io/kubernetes/pkg/api/v1/pod`.
+/// How far a pod counts as available by `minReadySeconds` (0 without): `IsPodAvailable` of `k8s.io/kubernetes/pkg/api/v1/pod`.
 pub(super) fn assess_pod(pod: &Pod, seconds: u32, facts: &Facts<'_, '_>) -> PodEvidence {
     let since = match pod.ready {
         PodReady::No => return PodEvidence::NotReady,

@@ -175,8 +175,7 @@ fn driver(name: &str) -> Option<Arc<str>> {
     is_dns_subdomain(name).then(|| name.into())
 }
 
-/// Whether Nodegate published a condition of this type and reason, with this or an earlier configuration, so that it may remove
-/// it. A class's prefix ends with a slash, too.
+/// Whether Nodegate, however configured, published this condition, and may remove it. A class's prefix ends with a slash, too.
 pub fn is_ours(kind: &str, reason: &str) -> bool {
     let name = kind.rsplit_once('/').map(|(_, name)| name);
     name.is_some_and(|name| is_reserved(kind) || Question::WORDS.contains(&name))

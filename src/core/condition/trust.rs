@@ -17,8 +17,7 @@ pub struct Trust {
     pub sees_heartbeats: bool,
     /// The observed reboot, if any: evidence from before does not count.
     pub rebooted: Option<Reboot>,
-    /// Whether the rule holds the node. A held node is not released by the report of a reporter that may have been
-    /// silent for long.
+    /// Whether the rule holds the node: the report of a reporter that may have been silent for long does not release it.
     pub is_held: bool,
 }
 
@@ -51,8 +50,7 @@ impl Trust {
         let heartbeat = observations.heartbeat(&condition.kind);
         if self.rebooted.is_some() && !heartbeat.is_some_and(|it| it.in_this_boot) {
             let until = self.distrusts_until(NOT_RENEWED, now);
-            // With a heartbeat timeout, a reporter without a heartbeat since the reboot counts as dead. And if heartbeats
-            // cannot be observed, a missing one proves nothing.
+            // With a timeout, a reporter without a heartbeat since the reboot is dead; where none can be seen, that proves nothing.
             let may_be_believed = self.heartbeat_timeout.is_none() && self.sees_heartbeats;
             if until.is_some() || !may_be_believed {
                 return Condition {

@@ -6,8 +6,7 @@ use super::groups::{ComponentGroup, CriticalComponentClass};
 use crate::object::ResourceKind;
 use crate::selector::Filter;
 
-/// The timeout of a watch request. The API server sends a bookmark two seconds before: `nextBookmarkTime` in its
-/// `cache_watcher.go`.
+/// The timeout of a watch request. The API server sends a bookmark 2 s before: `nextBookmarkTime` of its `cache_watcher.go`.
 pub const WATCH_LENGTH: Duration = Duration::from_secs(14);
 
 /// Identifies a watch. There are some for each component group: of a class, or of what a rule names.
@@ -79,8 +78,7 @@ impl Watch {
 }
 
 impl CriticalComponentClass {
-    /// What a watch of the class selects. `DaemonSet`s are watched in all namespaces: a labelled one outside the class's namespaces
-    /// is reported. Pods that are not bound, and those that have ended, say nothing about a node.
+    /// What a watch of the class selects: `DaemonSet`s of all namespaces, to report those outside; bound pods that have not ended.
     pub fn filter(&self, watch: Watch) -> Filter {
         let labelled = Filter::labelled(self.selector.clone());
         match watch {

@@ -70,8 +70,7 @@ impl<'a, Nodes, Drivers> Around<'a, Nodes, Drivers> {
 pub struct Backing {
     /// What is wrong.
     pub findings: Vec<Finding>,
-    /// Which `DaemonSet`s run on only some of the rule's nodes, or are Ready too early. The rule works, but its author may not
-    /// expect it.
+    /// What works, but perhaps not as the author expects: `DaemonSet`s on only some of the nodes, or Ready too early.
     pub notes: Vec<String>,
 }
 
@@ -144,8 +143,7 @@ impl Backing {
         backing
     }
 
-    /// Adds on how many of the nodes that the rule selects, each with the taints that stay, a `DaemonSet` that the rule names runs
-    /// once the rule is in force, whatever pods it has now.
+    /// Adds on how many of the rule's nodes, each with its staying taints, a named `DaemonSet` runs once the rule is in force.
     fn place(&mut self, rule: &str, daemon_set: &DaemonSet, nodes: &[(&Node, Vec<&Taint>)]) {
         let (key, of) = (&daemon_set.key, nodes.len());
         let (mut runs_on, mut keeping_off) = (0, Vec::new());
@@ -176,8 +174,7 @@ fn staying<'a>(spec: &CompiledSpec, rules: &RuleSet, node: &'a Node) -> Vec<&'a 
     taints.filter(|it| !passes(it)).collect()
 }
 
-/// What this rule does not wait for on this node because it does not tolerate the rule's taint: of classes, and of all
-/// `DaemonSet`s.
+/// What this rule does not wait for here because it does not tolerate the rule's taint: of classes, and of all `DaemonSet`s.
 pub fn left_out_on(spec: &CompiledSpec, cluster: ClusterState<'_>, node: &Node) -> Vec<Finding> {
     let staying = staying(spec, cluster.rules, node);
     let is_wanted = |daemon_set: &DaemonSet| is_meant_for(daemon_set, node, &staying);
@@ -210,8 +207,7 @@ fn labelled<'a>(spec: &CompiledSpec, cluster: ClusterState<'a>) -> Labelled<'a> 
     listed.collect()
 }
 
-/// Adds the `DaemonSet`s of these classes that the rule does not wait for. One that waits for all `DaemonSet`s leaves out those
-/// of no class in silence.
+/// Adds the `DaemonSet`s of these classes that the rule does not wait for; those of no class are left out in silence.
 fn of_classes<'a>(
     found: &mut PassedOver<'a>,
     spec: &CompiledSpec,

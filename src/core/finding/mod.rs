@@ -1,5 +1,4 @@
-//! What is wrong with rules, with what they wait for, and with an installation. Each message exists once: the status of a rule,
-//! the webhook and the command line print the same findings.
+//! What is wrong with rules and what they wait for: status, webhook and command line print the same findings, each worded once.
 
 mod backing;
 mod of_rule;

@@ -113,8 +113,7 @@ pub(super) fn shut_out(spec: &CompiledSpec, daemon_set: &ObjectKey, is_named: bo
     intolerant(daemon_set, taint, so, "")
 }
 
-/// A `DaemonSet` that the rule names, and that is Ready as soon as its containers run. Nothing is wrong where the rule also waits
-/// for something else, such as what it provides.
+/// A named `DaemonSet` that is Ready as soon as its containers run, unless the rule also waits for something else.
 pub(super) fn unprobed(spec: &CompiledSpec, daemon_set: &DaemonSet) -> Option<Finding> {
     let (key, container) = (&daemon_set.key, daemon_set.unprobed.as_ref()?);
     let message = format!(

@@ -28,9 +28,7 @@ pub enum Member {
     },
 }
 
-/// One rule's guard over all nodes that count for it.
-///
-/// Call [`Self::grant`] after every change of nodes or limits, and at the time of [`Self::next_grant`]: time passes only there.
+/// One rule's guard over its nodes. Time passes only in [`Self::grant`]: call it after every change, and at [`Self::next_grant`].
 #[derive(Debug, Clone, Default)]
 pub struct Guard {
     /// Effective from the next [`Self::grant`].
@@ -44,15 +42,11 @@ pub struct Guard {
     starts_over: bool,
 }
 
-/// A zone's permission to gate nodes.
-///
-/// At most one node is granted at a time. So the last token taken always belongs to the granted node, and grants do not
-/// accumulate while nothing can be written.
+/// A zone's permission to gate one node at a time: the last token taken is the granted node's, and grants do not accumulate.
 #[derive(Debug, Clone)]
 struct Bucket {
-    /// One token per node. The burst of 1 is `EvictionRateLimiterBurst` of `pkg/controller/nodelifecycle/scheduler`. As there
-    /// (`SwapLimiter`), rate 0 empties the bucket, which gives the other nodes time to recover too. Unlike there, any other
-    /// change of rate keeps the tokens.
+    /// One per node; the burst of 1 is `EvictionRateLimiterBurst` of `pkg/controller/nodelifecycle/scheduler`. As in its
+    /// `SwapLimiter`, rate 0 empties the bucket, so that the other nodes can recover. Unlike there, other changes keep the tokens.
     tokens: TokenBucket,
     granted: Option<(Arc<str>, Instant)>,
     /// When waiting nodes were granted without being gated: they come last.
@@ -95,8 +89,7 @@ impl ZoneCount {
 }
 
 impl Guard {
-    /// Starts over from zero: takes back what was granted, and lets the zones fill their buckets anew from the next
-    /// [`Self::grant`] on.
+    /// Takes back what was granted, and lets the zones fill their buckets anew from the next [`Self::grant`] on.
     pub fn start_over(&mut self) {
         self.starts_over = true;
         for bucket in self.buckets.values_mut() {
@@ -104,8 +97,7 @@ impl Guard {
         }
     }
 
-    /// Notes a node's zone and how it counts; `None` if it does not count, because it is joining or no longer selected. Returns
-    /// whether that is new.
+    /// Notes a node's zone and how it counts (`None`: it is joining, or not selected); returns whether that is new.
     pub fn observe(&mut self, node: &Arc<str>, zone: Zone, member: Option<Member>) -> bool {
         let Some(member) = member else {
             return self.forget(node);
@@ -142,8 +134,7 @@ impl Guard {
         true
     }
 
-    /// Notes that a node was gated, which spends its token. To be gated again, it needs another token, whatever it is observed
-    /// as next.
+    /// Notes that a node was gated, which spends its token: to be gated again it needs another, whatever it is observed as next.
     pub fn gated(&mut self, node: &str) {
         if let Some((zone, _)) = self.members.get(node)
             && let Some(bucket) = self.buckets.get_mut(zone)
@@ -152,11 +143,9 @@ impl Guard {
         }
     }
 
-    /// The nodes that may be gated from now on and might not before, longest-waiting first. Each has taken a token of its
-    /// zone. The token is spent once the node is [`Self::gated`], or observed as [`Member::Held`]; a node that is observed as
-    /// anything else, and was not gated in between, returns it.
-    ///
-    /// A zone has one such node at a time. One that is not gated within half a minute goes behind the others.
+    /// The nodes that may be gated from now on, longest-waiting first; each has taken a token of its zone. [`Self::gated`] or
+    /// [`Member::Held`] spends it; any other observation returns it. A zone has one such node at a time; one that is not gated
+    /// within half a minute goes behind the others.
     pub fn grant(&mut self, now: Instant) -> Vec<Arc<str>> {
         let mut buckets = std::mem::take(&mut self.buckets);
         for zone in self.counts().zones.keys() {
@@ -193,8 +182,7 @@ impl Guard {
         })
     }
 
-    /// When [`Self::grant`] may return a node although nothing has changed; `None` if no node waits or none of them may be
-    /// gated.
+    /// When [`Self::grant`] may return a node although nothing has changed; `None` if no waiting node may be gated.
     pub fn next_grant(&self, now: Instant) -> Option<Instant> {
         let next = self.counts().zones.iter().filter_map(|(zone, tally)| {
             let rate = self.rate(tally);

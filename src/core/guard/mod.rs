@@ -1,7 +1,6 @@
-//! The disruption guard limits how fast a rule may gate nodes that it does not hold, so that a broken reporter cannot take away a
-//! cluster's capacity. The states of zones and their effects are those of the Kubernetes node lifecycle controller
-//! (`pkg/controller/nodelifecycle/node_lifecycle_controller.go`), except that they depend only on the present nodes, never on
-//! an earlier state. Nothing here gates a node, knows a taint or reads a clock, and releasing nodes is never limited.
+//! The disruption guard limits how fast a rule gates nodes that it does not hold, so that a broken reporter cannot take away a
+//! cluster's capacity. Zone states are those of `pkg/controller/nodelifecycle/node_lifecycle_controller.go`, except that they
+//! depend only on the present nodes, never on an earlier state. Releasing nodes is never limited.
 
 mod bucket;
 mod grants;

@@ -1,5 +1,4 @@
-//! The guard's report: why nodes are held back, and the state of every zone, in one wording for status, events, logs and dry
-//! runs.
+//! Why nodes are held back, and the state of every zone: one wording for status, events, logs and dry runs.
 
 use std::cmp::Reverse;
 use std::fmt;
@@ -34,8 +33,7 @@ pub struct ZoneReport {
     pub rate: f64,
 }
 
-/// Why its nodes are held back, for example `zone a PartialDisruption (12 of 20 nodes unmet), nothing more is gated there until it
-/// recovers`.
+/// For example `zone a PartialDisruption (12 of 20 nodes unmet), nothing more is gated there until it recovers`.
 impl fmt::Display for ZoneReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (zone, state, rate) = (&self.zone, self.state, self.rate);
@@ -52,8 +50,7 @@ impl fmt::Display for ZoneReport {
     }
 }
 
-/// One line: how many nodes are held back, and why. It names three zones at most: first those where no node may be gated, then
-/// those where most nodes wait.
+/// How many nodes are held back, and why: at most three zones, those where none may be gated first, then by waiting nodes.
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.waiting == 0 {

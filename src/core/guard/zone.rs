@@ -14,8 +14,7 @@ pub struct Zone {
 }
 
 impl Zone {
-    /// The zone of a node with these labels (`GetZoneKey` of `k8s.io/component-helpers/node/topology`): a deprecated label,
-    /// even an empty one, takes precedence over its replacement.
+    /// By a node's labels (`GetZoneKey` of `k8s.io/component-helpers/node/topology`): deprecated ones, even empty, come first.
     pub fn of(labels: &BTreeMap<String, String>) -> Self {
         let part = |name| {
             let value = labels

@@ -9,8 +9,7 @@ use super::kind::ResourceKind;
 use super::watched::{Kind, Lean, Unreadable, lenient};
 use crate::text::{cut, printable};
 
-/// The most drivers, or waits for drivers, of one node that are read. Real nodes have a few; one request of a kubelet can name
-/// 66,000.
+/// The most drivers, or waits for drivers, of one node that are read: real nodes have few; one request can name 66,000.
 pub const MOST_DRIVERS: usize = 256;
 /// The longest text that is kept of a driver's report, in bytes: the API lets a driver write 1,024 characters for each node.
 const MAX_TEXT: usize = 256;
@@ -23,8 +22,7 @@ pub struct CsiNode {
     pub owner: Option<Arc<str>>,
     /// Sorted by name; at most one more than [`MOST_DRIVERS`], as are the reports.
     pub drivers: Vec<CsiDriver>,
-    /// The drivers that report their storage as unhealthy (KEP-1432, Kubernetes 1.37). Apart from `drivers`, since a report is no
-    /// registration.
+    /// The drivers that report unhealthy storage (KEP-1432, Kubernetes 1.37); such a report is no registration.
     pub unhealthy: Vec<UnhealthyStorage>,
 }
 

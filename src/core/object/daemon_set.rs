@@ -40,8 +40,7 @@ pub struct DaemonSet {
     /// `spec.nodeName` of its pod template; empty for any node.
     pub node_name: String,
     pub node_selector: BTreeMap<String, String>,
-    /// The terms of the required node affinity, one of which must match; `None` if there is none. Those that are empty or invalid match
-    /// no node, and are left out.
+    /// The terms of the required node affinity, one of which must match; empty and invalid ones never do, and are left out.
     pub node_affinity: Option<Vec<NodeAffinityTerm>>,
     /// The tolerations of its pods, including those that the `DaemonSet` controller adds.
     pub tolerations: Vec<Toleration>,

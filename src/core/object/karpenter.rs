@@ -65,8 +65,7 @@ pub struct NodePool {
     pub do_not_repair: Option<&'static str>,
 }
 
-/// The annotation of a node, a `NodeClaim` or a `NodePool` that forbids repair, if there is one. Karpenter accepts only `true`;
-/// here anything but `false` forbids, so that a typo does not cost a node.
+/// The annotation that forbids repair. Karpenter accepts only `true`; here anything but `false` forbids: a typo costs no node.
 pub(super) fn forbids_repair(object: &Lean<impl Kind>) -> Option<&'static str> {
     let forbids = |key: &&str| object.annotation(key).is_some_and(|it| it != "false");
     let mut keys = [DO_NOT_REPAIR, KARPENTERS_DO_NOT_REPAIR].into_iter();

@@ -41,10 +41,7 @@ impl fmt::Display for ObjectKey {
     }
 }
 
-/// A resource version, which tells which of two states of an object is newer.
-///
-/// The API server's versions are decimal numbers that grow with every write (KEP-5504). A version that is not a number is 0,
-/// older than everything.
+/// A resource version: decimal, growing with every write (KEP-5504). One that is not a number is 0, older than everything.
 pub type Version = u64;
 
 /// A time as the API writes it, in whole seconds.

@@ -36,8 +36,7 @@ pub struct Node {
     pub created: Option<Timestamp>,
     pub deleting: bool,
     pub labels: BTreeMap<String, String>,
-    /// Our annotations on the node. `None` if the node has no annotations at all, which matters
-    /// to patches.
+    /// Our annotations; `None` if the node has no annotations at all, which matters to patches.
     pub annotations: Option<BTreeMap<String, String>>,
     pub do_not_repair: Option<&'static str>,
     pub provider_id: Option<Arc<str>>,
@@ -87,8 +86,7 @@ impl Node {
         conditions.filter_map(NodeCondition::written).max()
     }
 
-    /// Takes in the response to a patch: the new metadata, and the taints if the patch replaced them. Changes of the status
-    /// come by the watch. Returns whether labels have changed.
+    /// Takes in a patch's response: metadata, and the taints if it replaced them, not the status. Returns whether labels changed.
     pub fn take_in(&mut self, patched: Self, taints: Option<Vec<Taint>>) -> bool {
         let relabelled = self.labels != patched.labels;
         self.deleting = patched.deleting;
@@ -116,8 +114,7 @@ impl Node {
         self.taints.iter().find(|taint| taint.is(key, effect))
     }
 
-    /// When the taint with this key and effect was added: its own `timeAdded`, or the creation of the node for a taint that it
-    /// registered with, but not before this time.
+    /// When this taint was added, by `timeAdded`, or by the creation of the node that registered with it; not before this time.
     pub fn tainted_since(
         &self,
         key: &str,

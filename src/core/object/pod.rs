@@ -63,8 +63,7 @@ impl Pod {
         !self.terminating && self.phase == PodPhase::Unfinished
     }
 
-    /// Keeps the annotations whose keys start with this prefix and whose values name CSI drivers, at most one more than
-    /// [`MOST_DRIVERS`]; `None` drops all.
+    /// Keeps annotations with this key prefix whose values name CSI drivers, at most [`MOST_DRIVERS`] and one; `None` drops all.
     pub fn keep_annotations(&mut self, prefix: Option<&str>) {
         let is_kept = |key: &str| prefix.is_some_and(|prefix| key.starts_with(prefix));
         self.annotations.retain(|(key, _)| is_kept(key));

@@ -41,8 +41,7 @@ impl From<BTreeMap<String, Value>> for Resources {
     }
 }
 
-/// The whole units, rounded down, of a `resource.Quantity` (k8s.io/apimachinery, `pkg/api/resource/quantity.go`); `None` if it is
-/// malformed, or not above zero.
+/// Whole units, rounded down, of a `resource.Quantity` of k8s.io/apimachinery; `None` if malformed, or not above zero.
 fn units_above_zero(text: &str) -> Option<u64> {
     let number = text.strip_prefix('+').unwrap_or(text);
     let is_suffix = |c: char| !c.is_ascii_digit() && c != '.';

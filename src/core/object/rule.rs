@@ -8,10 +8,7 @@ use super::kind::ResourceKind;
 use super::watched::{Kind, Lean, Unreadable};
 use crate::api::{NodeReadinessRuleSpec, NodeReadinessRuleStatus};
 
-/// A `NodeReadinessRule` on the wire.
-///
-/// An older CRD, or the upstream project's, may accept specs that these types cannot represent. Such a spec is kept as the
-/// decoder's error.
+/// A `NodeReadinessRule` on the wire. Other CRDs may accept specs that these types cannot represent: kept as the decoder's error.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(from = "Lean<Self>")]
 pub struct RuleObject {

@@ -8,9 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::api::TaintEffect;
 
-/// A taint on a node.
-///
-/// It serializes exactly as the API server holds it, because patches `test` the list that they replace.
+/// A taint on a node. It serializes exactly as the API server holds it, because patches `test` the list that they replace.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Taint {
@@ -54,8 +52,7 @@ impl Taint {
             || self.effect == TaintEffect::NoExecute.as_str()
     }
 
-    /// Whether this toleration matches the taint (`Toleration.ToleratesTaint` of `k8s.io/api/core/v1`). A comparison, which is off by
-    /// default in Kubernetes (`Lt`, `Gt`, KEP-5471), matches none.
+    /// As `Toleration.ToleratesTaint` of `k8s.io/api/core/v1`, without `Lt` and `Gt` (KEP-5471), off by default in Kubernetes.
     pub fn is_tolerated_by(&self, toleration: &Toleration) -> bool {
         let fits =
             |asked: Option<&str>, own: &str| asked.is_none_or(|it| it.is_empty() || it == own);
@@ -87,8 +84,7 @@ pub(super) fn toleration_of(key: &str, effect: TaintEffect) -> Toleration {
     }
 }
 
-/// Key and effect of the tolerations that the `DaemonSet` controller adds to each of its pods
-/// (`AddOrUpdateDaemonPodTolerations` of `k8s.io/kubernetes/pkg/controller/daemon/util`).
+/// What `AddOrUpdateDaemonPodTolerations` of `k8s.io/kubernetes/pkg/controller/daemon/util` adds to each pod of a `DaemonSet`.
 pub(super) const DAEMON_TOLERATIONS: [(&str, TaintEffect); 6] = [
     ("node.kubernetes.io/not-ready", TaintEffect::NoExecute),
     ("node.kubernetes.io/unreachable", TaintEffect::NoExecute),

@@ -1,5 +1,4 @@
-//! An object as the API server sends it, readable or not: a malformed one affects neither the list that contains it nor its
-//! watch.
+//! An object as the API server sends it: a malformed one affects neither the list that contains it nor its watch.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -39,8 +38,7 @@ pub trait Kind: Clone + Debug + 'static {
     /// The fields of `status` that are read.
     type Status: DeserializeOwned;
 
-    /// The value, unless the object lacks what nothing can be said without. It may take out of the object what it keeps; the rest of
-    /// the metadata stays in [`Watched`].
+    /// The value, or what it cannot do without. It may take what it keeps out of the object; other metadata stays in [`Watched`].
     fn read(object: &mut Lean<Self>) -> Result<Self, Unreadable>;
 
     /// The node that the object is bound to, if it is.
@@ -275,8 +273,7 @@ impl Manager {
     }
 }
 
-/// Decodes metadata without unused fields. Of the managed fields nothing remains but an empty list where a manager has set
-/// what is ours in the spec of a rule.
+/// Decodes the metadata that is used. Of the managed fields an empty list remains if a manager set ours in a rule's spec.
 fn lean<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ObjectMeta, D::Error> {
     let meta = Metadata::deserialize(deserializer)?;
     // A time that cannot be represented still means that the object is being deleted.
@@ -299,8 +296,7 @@ fn lean<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ObjectMeta, D::Err
     })
 }
 
-/// Decodes a value that can be done without: a malformed one counts as absent. A time that `jiff` cannot represent, such as the
-/// last day of the year 9999, is malformed.
+/// Decodes what can be done without: a malformed value counts as absent, such as a time that `jiff` cannot represent.
 pub(super) fn lenient<'de, D, T>(deserializer: D) -> Result<T, D::Error>
 where
     D: Deserializer<'de>,

@@ -23,8 +23,7 @@ impl<'a> Draft<'a> {
         staying.collect()
     }
 
-    /// Removes a taint that no live rule governs here, if it belongs to a rule that is being deleted, is gone, or no longer
-    /// selects the node.
+    /// Removes a taint that no live rule governs here, if its rule is being deleted, is gone, or no longer selects the node.
     pub(super) fn clean_up(
         &mut self,
         key: &str,
@@ -96,8 +95,7 @@ impl<'a> Draft<'a> {
         Some((name, uid, why))
     }
 
-    /// Removes all annotations of deleted rules, whatever happens to their taints: nothing would recognize them later, and a
-    /// new rule of the same name starts from scratch. They are written together with the rule's taint.
+    /// Removes all annotations of deleted rules, with the rule's taint: a new rule of the same name must start from scratch.
     pub(super) fn forget_deleted_rules(&mut self) {
         for rule in self.rules() {
             if !rule.deleting || self.plan.awaits_evidence(rule) {
@@ -113,8 +111,7 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// Whether a rule that will govern the taint here still waits for its finalizer. Until then the node stays as it is, so
-    /// that it is not released while one rule takes over from another.
+    /// Whether a rule that will govern the taint awaits its finalizer: the node is not released while one rule takes over.
     fn has_pending_successor(&self, key: &str, effect: TaintEffect) -> bool {
         self.rules().any(|rule| self.will_govern(rule, key, effect))
     }
@@ -132,10 +129,8 @@ impl<'a> Draft<'a> {
         rule.is_about(key, effect) && awaits_finalizer && rule.spec.as_ref().is_ok_and(is_meant)
     }
 
-    /// Whether the rule that owns the taint is gone, is being deleted, or no longer selects the node.
-    ///
-    /// A rule that exists but may not act yet (its finalizer is missing, or its spec is invalid) keeps what it owns. If no rule
-    /// names the taint, the annotation alone proves nothing.
+    /// Whether the rule that owns the taint is gone, is being deleted, or no longer selects the node. A rule that may not act yet
+    /// (no finalizer, invalid spec) keeps what it owns. If no rule names the taint, the annotation alone proves nothing.
     fn is_orphan(&self, owner: &Ownership<'_>) -> bool {
         let set = self.cluster.rules;
         let rules = set.rules();
@@ -150,10 +145,8 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// Whether Nodegate added the taint and no rule here uses it, or the taint is absent.
-    ///
-    /// Nodegate sets `timeAdded` in its taints, as few others do, and a kubelet cannot forge it: `NodeRestriction` lets it
-    /// write annotations, but no taints.
+    /// Whether no rule here uses the taint and Nodegate added it, or it is absent. Few others set `timeAdded`, and a kubelet cannot
+    /// forge it: `NodeRestriction` lets it write annotations, but no taints.
     fn is_ours(&self, key: &str, effect: TaintEffect) -> bool {
         let Some(taint) = self.taint(key, effect) else {
             return true;

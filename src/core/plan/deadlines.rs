@@ -119,9 +119,8 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// Whether what is on record about a repair under the rule with this UID stays: the rule is there, selects the node, has a
-    /// `repair`, and no other rule governs. A rule that may not act yet, or is a dry run, keeps it. So does an unknown rule until
-    /// the rules are known as of a time after the node's event: a watch may show a node before its rule.
+    /// Whether records of a repair under the rule with this UID stay: it may not act yet, or selects the node, has a `repair`, and
+    /// governs. An unknown rule's stay until the rules are known as of after the node's event: a watch may show a node first.
     pub(super) fn keeps_records_of(&mut self, uid: &str) -> bool {
         let rules = self.cluster.rules.rules();
         let Some(index) = rules.iter().position(|rule| *rule.uid == *uid) else {

@@ -165,8 +165,7 @@ impl<'a> Draft<'a> {
         all
     }
 
-    /// The node's taints that belong to a rule with this key and effect. There is at most one, unless it is another project's
-    /// taint: those are matched by key, whatever the effect, except for effects that another rule names.
+    /// The node's taints with this key and effect; of another project's key, with any effect but those that another rule names.
     pub(super) fn taints_of(
         &self,
         key: &str,

@@ -1,6 +1,5 @@
-//! One plan per node: the decisions of all rules that select it, merged into the fewest writes. [`plan()`] plans one taint after
-//! another (`plan_taint`): it evaluates the conditions of each rule that names the taint (`evaluate`), decides by the table in
-//! `decision` (`decide`), and collects outcomes and writes in the [`NodePlan`].
+//! One plan per node, in the fewest writes: [`plan()`] plans one taint after another (`plan_taint`): it evaluates the conditions of
+//! each rule that names it (`evaluate`), decides by the table in `decision`, and collects outcomes and writes in the [`NodePlan`].
 
 mod clean_up;
 mod deadlines;

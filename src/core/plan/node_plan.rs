@@ -64,8 +64,7 @@ impl<'a> NodePlan<'a> {
         })
     }
 
-    /// The claim to delete, so that a new node replaces this one, and the outcome that demands it. A claim is repaired once:
-    /// the first of several rules does it.
+    /// The claim to delete, so that a new node replaces this one, and the first outcome that demands it.
     pub fn deletion(&self) -> Option<(&'a NodeClaim, &Outcome<'a>)> {
         let mut outcomes = self.outcomes.iter();
         outcomes.find_map(|outcome| match outcome.verdict {
@@ -224,8 +223,7 @@ impl ConditionChanges<'_> {
 pub enum Urgency {
     /// Only reason or message change.
     Detail,
-    /// The node lacks the condition, or it was `True` until now. What a joining node lacks changes constantly at first, and a
-    /// lost component is often back within a moment: a pod is replaced, a kubelet restarts.
+    /// It was absent or `True`: what a joining node lacks changes constantly, and a lost component is often back within a moment.
     Unsettled,
     /// Any other change of the status, or a removal.
     Status,

@@ -34,8 +34,7 @@ pub struct Outcome<'a> {
     /// When this process noticed a reboot for which the rule gates the node again.
     pub rebooted: Option<Timestamp>,
     pub bootstrap: BootstrapRecord<'a>,
-    /// The node's readiness deadline, or why it is unknown. Set if the rule gates a node that it has never released and has a
-    /// `repair`.
+    /// The readiness deadline, or why it is unknown, if a rule with a `repair` gates a node that it has never released.
     pub deadline: Option<Result<Deadline, NoTtl>>,
     /// What to do with a late node under a governing rule, or what a dry run would do; `None` while repair is postponed.
     pub verdict: Option<Verdict<'a>>,
@@ -69,8 +68,7 @@ pub enum Origin {
 pub struct ConditionOutcome<'a> {
     /// What the rule asks for.
     pub requirement: &'a RequiredCondition,
-    /// The status that counts: the node's as the rule's minimum and reasons judge it, else the rule's default, else
-    /// `Unknown`.
+    /// The status that counts: the node's as the rule's minimum and reasons judge it, else the default, else `Unknown`.
     pub current: ConditionStatus,
     /// The condition, if the node has it: the same for every rule.
     pub condition: Option<Condition<'a>>,

@@ -1,5 +1,4 @@
-//! When a node with unmet conditions may be gated: at once while it is joining, otherwise after the grace period and with the
-//! disruption guard's permission.
+//! When a node with unmet conditions may be gated: at once as it joins, else after the grace period and by the disruption guard.
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -13,8 +12,7 @@ use crate::rule::{CompiledSpec, Rule};
 /// A node that joined at most this long ago runs nothing yet: the kubelet and the scheduler take about as long to start pods.
 const PROMPTLY: SignedDuration = SignedDuration::from_secs(5);
 
-/// How long synthesized conditions must be unmet before a node is gated, if the rule has no grace period and no other condition
-/// is unmet. A restarted kubelet reports its pods unready for a moment.
+/// How long synthesized conditions alone must be unmet, without a grace period: restarted kubelets report unready pods briefly.
 const FLICKER: SignedDuration = SignedDuration::from_secs(1);
 
 /// Whether this process saw the node join so recently that it runs nothing yet.
@@ -60,9 +58,8 @@ impl<'a> Draft<'a> {
         (Some(memory), wait)
     }
 
-    /// Whether the rule has never released the node, so that gating it disrupts nothing. Either this process saw the node join
-    /// while the rule was in force or with the taint on, or the record says so; and the conditions have never been met. The
-    /// taint alone proves nothing: another controller may have gated a node that was in use.
+    /// Whether the rule has never released the node, so that gating it disrupts nothing: conditions never met, and this process or
+    /// the record saw it join under the rule. The taint alone proves nothing: another controller may have gated a node in use.
     fn is_joining(&self, claim: Claim<'_, 'a>, met: bool, memory: Option<&Memory>) -> bool {
         let (tainted, owners) = (claim.tainted, claim.owners);
         if tainted && !owners.is_empty() {
@@ -78,8 +75,7 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// Whether the rule was in force when the node joined. If both are recent, the order of watch events proves nothing, but
-    /// the API server's timestamps do.
+    /// Whether the rule was in force when the node joined: if both are recent, by the API server's times, not the order of events.
     fn was_in_force(&self, rule: &Rule) -> bool {
         let (Some(since), Some(joined)) = (rule.in_force_since, self.state.joined) else {
             return false;
@@ -89,11 +85,8 @@ impl<'a> Draft<'a> {
     }
 }
 
-/// Since when the conditions have been unmet.
-///
-/// Counts from when this process saw them turn unmet. If it did not, the times on the Node count, so a restart neither
-/// prolongs nor shortens a grace period; but never from before the rule was in force. A rule without a memory has only now come to
-/// select a node that is known.
+/// Since when the conditions have been unmet: as this process saw, else by the times on the Node, so that a restart changes no
+/// grace period; but never from before the rule was in force. A known node without a `memory` has only now been selected.
 fn unmet_since(
     rule: &Rule,
     spec: &CompiledSpec,

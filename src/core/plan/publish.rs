@@ -77,9 +77,8 @@ impl Draft<'_> {
         self.plan.conditions.withdraw = unwanted.collect();
     }
 
-    /// Sets the condition that the node was not ready in time, if it is late under a rule that holds it and `maxUnhealthy` does not
-    /// hold that back. Returns whether the condition stays: also while repair is postponed or suspended, and while the node is being
-    /// released or its claim deleted.
+    /// Sets the condition of a node that is late under a rule that holds it, unless `maxUnhealthy` forbids. Returns whether it
+    /// stays: also while repair is postponed or suspended, and while the node is being released or its claim deleted.
     fn publish_lateness(&mut self) -> bool {
         let published = self.node.condition(NOT_READY_IN_TIME);
         let mut stays = false;

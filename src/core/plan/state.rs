@@ -34,8 +34,7 @@ pub struct ClusterState<'a> {
     pub unseen: &'a BTreeSet<Watch>,
     /// As of when the nodes are known.
     pub nodes_as_of: Timestamp,
-    /// The health of all nodes; `None` while any evidence is stale, Karpenter's included, and repair is postponed. Only late nodes
-    /// need it.
+    /// The health of all nodes, for late ones; `None` while any evidence is stale, Karpenter's included: repair is postponed.
     pub census: Option<&'a Census>,
     /// Until when repair is postponed, because evidence was stale.
     pub repair_after: Option<Timestamp>,
@@ -73,8 +72,7 @@ impl<'a> ClusterState<'a> {
         stale.chain(early)
     }
 
-    /// Whether something that a rule with this spec depends on has not been seen yet. Until then nothing harmful is done for
-    /// the rule.
+    /// Whether something that a rule with this spec depends on has not been seen yet: until then nothing harmful is done for it.
     pub fn is_to_be_seen(self, spec: &CompiledSpec) -> bool {
         let (mut components, mut unseen) = (spec.components(), self.unseen.iter());
         unseen.any(|watch| spec.depends_on(*watch, &[]))

@@ -17,8 +17,7 @@ use crate::repair::{Deadline, NoTtl, Verdict, has_been_released};
 use crate::rule::ownership::{BootstrapRecord, Ownership, completion_value, owner_key};
 use crate::rule::{CompiledSpec, Rule};
 
-/// A node that is released within this time after it joined is written once: ownership of a taint that it registered with is
-/// recorded only later.
+/// A node that registered with a taint and is released within this time is written once: ownership is recorded only later.
 const ADOPTION: SignedDuration = SignedDuration::from_secs(1);
 
 /// A rule that names the taint that is being planned.
@@ -34,8 +33,7 @@ pub(super) struct Claim<'c, 'a> {
 }
 
 impl<'a> Draft<'a> {
-    /// Plans one taint. `claims` are the active rules with this taint, in order of precedence; `owners` are its owners by the
-    /// node's annotations.
+    /// Plans one taint. `claims` are its active rules in order of precedence, `owners` its owners by the node's annotations.
     pub(super) fn plan_taint(
         &mut self,
         (key, effect): (&str, TaintEffect),
@@ -201,8 +199,7 @@ impl<'a> Draft<'a> {
         let is_over = match decision {
             Decision::Hold | Decision::Wait(_) | Decision::GiveUp => false,
             Decision::Release => true,
-            // A node that was given up stays late for as long as it is not ready. Any other node that is not held has no
-            // deadline.
+            // A node that was given up stays late while it is not ready. Any other node that is not held has no deadline.
             Decision::Gate | Decision::NotHeld => {
                 outcome.met || !has_been_released(self.node, rule)
             }

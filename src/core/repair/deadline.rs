@@ -26,11 +26,8 @@ impl Deadline {
         format!("{READY_DEADLINE_PREFIX}{rule_uid}")
     }
 
-    /// The deadline of a node that is first seen gated at `now`.
-    ///
-    /// It counts from when the node joined a cluster that has the rule (`joined`: the later of both creations). But a node that
-    /// was not observed since then (an earlier process, a dry run, other labels) gets the whole time from now on.
-    /// `watching_since` is when this process began to observe.
+    /// The deadline of a node first seen gated at `now`: counted from when it `joined` a cluster with the rule (the later of both
+    /// creations), but from `now` if not observed since: it joined before `watching_since`, under a dry run, or with other labels.
     pub fn first(
         joined: Option<Timestamp>,
         watching_since: Timestamp,

@@ -1,5 +1,4 @@
-//! How many nodes are unhealthy, by pool. If many are, the cause is probably elsewhere, and replacing nodes would make it
-//! worse.
+//! How many nodes are unhealthy, by pool: with many, the cause is probably elsewhere, and replacing nodes would make it worse.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -74,11 +73,9 @@ pub struct Census {
 const FEW: usize = 2;
 
 impl Census {
-    /// Counts nodes, each with the name of its pool, under all rules of the cluster.
-    ///
-    /// A node past its deadline is unhealthy, whichever rule gates it. A node within its time is not, so a large scale-up does
-    /// not reach the limit; nor is one in maintenance. A node that is being deleted counts until it is gone, so repairs in
-    /// progress use up the limit. `would_be_overdue` tells which nodes are past the deadline of a dry run, which records none.
+    /// Counts nodes, each with its pool's name, under all rules. A node past its deadline is unhealthy, whichever rule gates it;
+    /// one in maintenance or within its time is not, so a large scale-up does not reach the limit. One being deleted counts until
+    /// it is gone: repairs in progress use up the limit. `would_be_overdue`: past the deadline of a dry run, which records none.
     pub fn take<'a>(
         nodes: impl IntoIterator<Item = (&'a Node, Option<&'a str>)>,
         rules: &[Arc<Rule>],

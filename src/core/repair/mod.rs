@@ -1,5 +1,4 @@
-//! What happens to a node that a bootstrap-only rule still holds after its readiness deadline. [`judge`] returns a [`Verdict`]: the
-//! remedy, or the reason why the node is left alone. Pure: no client, no clock, no async.
+//! [`judge`] decides about a node that a rule still holds after its readiness deadline: the remedy, or why it is left alone.
 
 mod deadline;
 mod health;

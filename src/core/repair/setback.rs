@@ -1,5 +1,4 @@
-//! Repairs that do not help: nodes that replace repaired ones lack the same condition. Each waits twice as long for the next, and after
-//! three nothing is replaced any more, until a node gets ready.
+//! Repairs that do not help: new nodes lack the same condition. Each doubles the wait; after three, repair waits for a ready node.
 
 use std::fmt;
 

@@ -23,8 +23,7 @@ pub enum NoTtl {
     Unreadable { written: String, text: String },
 }
 
-/// The readiness TTL of a node: that of its claim, else of its pool, else of the rule. `Never`, as for Karpenter's own durations, is the
-/// longest duration.
+/// The readiness TTL of a node: its claim's, else its pool's, else the rule's; Karpenter's `Never` is the longest duration.
 pub fn in_force(repair: &Repair, node: &Node, karpenter: Karpenter<'_>) -> Result<Duration, NoTtl> {
     if karpenter.is_undecided(node) {
         return Err(NoTtl::Undecided);

@@ -176,8 +176,7 @@ fn spared<'a>(
     })
 }
 
-/// Whether a completed bootstrap under this rule is on record, by UID or name, in any boot; or the rule leaves the node alone
-/// because it is older.
+/// Whether a bootstrap under this rule is on record, in any boot, or the rule leaves the node alone because it is older.
 pub fn has_been_released(node: &Node, rule: &Rule) -> bool {
     let mut keys = rule.completion_keys.iter();
     rule.leaves_alone(node.created) || keys.any(|key| node.annotation(key).is_some())

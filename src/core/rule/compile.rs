@@ -1,5 +1,4 @@
-//! Compiles a rule: parses its selector, resolves its condition sources, and checks what the upstream project's CRD does not
-//! check.
+//! Compiles a rule: parses its selector, resolves its condition sources, and checks what only our CRD checks.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -35,20 +34,16 @@ pub struct Rule {
     pub uid: Arc<str>,
     pub created: Option<Timestamp>,
     pub generation: i64,
-    /// Keys of the completion annotation on nodes: by UID, which we write, and by name, which older releases of the upstream
-    /// project wrote.
+    /// Keys of the completion annotation: by UID, which we write, and by name, as older releases of the upstream project wrote.
     pub completion_keys: [String; 2],
     pub deleting: bool,
     /// Whether the rule is suspended: nothing is changed for it, except for its deletion.
     pub suspended: bool,
-    /// Whether another project's definition has dropped the rule's fields under `nodegate`. The rule is suspended then: without
-    /// them it may mean the opposite.
+    /// Whether another project's definition dropped the fields under `nodegate`: suspended, as it may now mean the opposite.
     pub pruned: bool,
-    /// Since when this process has seen the rule enforce its taint: the minimum timestamp if it already did when the process
-    /// started, and `None` while it does not.
+    /// Since when this process saw the rule enforce its taint; [`Timestamp::MIN`] if from the start, `None` while it does not.
     pub in_force_since: Option<Timestamp>,
-    /// Whether our finalizer is on the rule. Without it nothing is done for the rule, since no cleanup would be possible; a dry
-    /// run needs none.
+    /// Whether our finalizer is on the rule. Without it nothing is done, since nothing could be cleaned up; a dry run needs none.
     pub finalizer: bool,
     /// The API server keeps refusing our finalizer on the rule: other rules no longer wait for it.
     pub refused: bool,
@@ -58,8 +53,7 @@ pub struct Rule {
     pub spec: Result<CompiledSpec, Rejection>,
 }
 
-/// The taint of a rule, and the nodes that may have it because of the rule. Known for rejected rules too: another controller
-/// may have enforced them.
+/// A rule's taint, and the nodes that may have it; known for rejected rules too, as other controllers may have enforced them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the names say it")]
 pub struct Reach {
@@ -69,8 +63,7 @@ pub struct Reach {
     pub selector: Option<Selector>,
     /// Whether the rule is a dry run, so that it changes no taint.
     pub dry_run: bool,
-    /// Whether the taint is removed when the rule is deleted: rules may add this key, and the rule is neither a dry run nor
-    /// remove-only.
+    /// Whether the taint is removed with the rule: rules may add this key, and it is neither a dry run nor remove-only.
     pub is_removed_in_the_end: bool,
 }
 

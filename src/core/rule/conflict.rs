@@ -19,12 +19,9 @@ pub struct Conflict {
 }
 
 impl Rule {
-    /// Whether this rule conflicts with another one: they have the same taint key and effect, and a node can exist that both
-    /// select.
-    ///
-    /// A rule that is being deleted hands its taint over, and a dry run changes no taint, so neither conflicts. A rejected rule
-    /// does, and the other one on all nodes if its selector is unreadable: its deletion removes the taint, and other controllers
-    /// may enforce it.
+    /// Whether both rules have the same taint, and a node can exist that both select. No if `other` is being deleted, and so hands
+    /// its taint over, or either is a dry run. A rejected `other` conflicts, on all nodes if its selector is unreadable: its
+    /// deletion removes the taint, and other controllers may enforce it.
     pub fn conflict_with(&self, other: &Self) -> Option<Conflict> {
         let own = self.reach.as_ref()?;
         let theirs = other.reach.as_ref().filter(|_| !other.deleting)?;
@@ -43,8 +40,7 @@ impl Rule {
 }
 
 impl RuleSet {
-    /// Names of the rules in force that precede this one: same taint, overlapping selector, whether or not a common node
-    /// exists. Empty if this rule is not in force.
+    /// Names of the rules in force that precede this one: same taint, overlapping selectors. None if this rule is not in force.
     pub fn governors_of(&self, rule: &Rule) -> Vec<Arc<str>> {
         if rule.live().is_none() {
             return Vec::new();

@@ -1,5 +1,4 @@
-//! Compiled rules: [`Rule`] is a compiled `NodeReadinessRule`, [`RuleSet`] all rules in order of precedence, and [`Ownership`]
-//! the record of who owns a taint. Pure: no client, no clock, no async.
+//! [`Rule`] is a compiled `NodeReadinessRule`, [`RuleSet`] all rules by precedence, [`Ownership`] the record of a taint's owner.
 
 mod compile;
 mod conflict;

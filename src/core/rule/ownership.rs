@@ -1,7 +1,5 @@
-//! The annotations that Nodegate keeps on nodes: who owns a taint, and which bootstraps are complete.
-//!
-//! Anyone who may annotate a Node can forge them, above all its kubelet. Their readers make sure that a forged one grants
-//! nothing that the API denies its author otherwise.
+//! The annotations that Nodegate keeps on nodes: who owns a taint, and which bootstraps are complete. A kubelet can forge them, so
+//! readers make sure that they grant nothing that the API denies their author otherwise.
 
 use std::collections::BTreeMap;
 
@@ -14,13 +12,10 @@ use crate::api::{RegateOn, TaintEffect, names::TAINT_ADDED_BY_PREFIX};
 use crate::condition::{Facts, Revisions};
 use crate::object::{Node, ObjectKey};
 
-/// The most records of ownership that are read of a node: many times its rules. The records of rules that are gone are removed,
-/// so that any others are read later.
+/// The most records of ownership that are read of a node, many times its rules: those of gone rules go, then others are read.
 const MAX_OWNED: usize = 1_000;
 
-/// A taint that Nodegate added or adopted, according to its annotation.
-///
-/// The annotation names the taint besides the rule, so that the taint can be removed even after the rule is gone.
+/// A taint that Nodegate added or adopted. Its annotation names the taint too, so it can be removed after the rule is gone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[allow(missing_docs, reason = "the names say it")]
@@ -45,8 +40,8 @@ impl<'a> Ownership<'a> {
         (self.taint_key, self.taint_effect)
     }
 
-    /// The taints on this node that Nodegate added or adopted, at most [`MAX_OWNED`]. Ignores unreadable annotations, and those
-    /// that name a taint that no rule can own.
+    /// The node's taints that Nodegate owns, at most [`MAX_OWNED`], without unreadable annotations, and taints that no rule can
+    /// own.
     pub fn all(node: &'a Node) -> impl Iterator<Item = Self> + use<'a> {
         node.annotations_about(TAINT_ADDED_BY_PREFIX)
             .take(MAX_OWNED)

@@ -1,7 +1,5 @@
-//! Why a rule is rejected. Only an older CRD, or the upstream project's, accepts such a rule.
-//!
-//! Each reason reads like the API server's field errors, as in the upstream project's webhook: the field, the kind of error,
-//! and the message.
+//! Why a rule is rejected that an older CRD, or the upstream project's, accepts. Each reason reads like the API server's field
+//! errors, as in the upstream project's webhook: the field, the kind of error, and the message.
 
 use super::compile::CompiledSpec;
 use super::set::MOST_COMPONENTS;

@@ -75,8 +75,7 @@ impl RequiredCondition {
         }
     }
 
-    /// The status that counts for a condition that the node has; with the reason for it, if `reasons` or `minimum` decide it
-    /// and not the condition's own status.
+    /// The status that counts for a condition of the node, with the reason if `reasons` or `minimum` decide, not the condition.
     pub fn judge<'a>(
         &'a self,
         condition: &Condition<'a>,

@@ -30,8 +30,7 @@ pub struct RuleSet {
 /// How many components rules may name together, at two watches each.
 pub const MOST_COMPONENTS: usize = 64;
 
-/// Rejects the rules that name more components, together with those before them, than may be named. Takes back those that do so
-/// no longer. These must be all rules of the cluster.
+/// Rejects the rules that, with those before them, name too many components, and takes back the others. These must be all rules.
 pub fn limit_components<'r>(rules: impl IntoIterator<Item = &'r mut Arc<Rule>>) {
     let mut rules: Vec<_> = rules.into_iter().filter(|rule| !rule.deleting).collect();
     rules.sort_by(|a, b| a.precedence().cmp(&b.precedence()));

@@ -56,8 +56,7 @@ impl RuleSet {
         })
     }
 
-    /// Why no rule removes this taint from the nodes on which it is, if it looks like a rule's taint. `selects` says whether a
-    /// rule selects those nodes.
+    /// Why no rule removes what looks like a rule's taint from the nodes that have it. `selects`: whether a rule selects them.
     pub fn why_stray(
         &self,
         key: &str,

@@ -3,10 +3,8 @@
 use crate::api::{TaintPolicy, names::TAINT_PREFIX};
 use crate::selector::is_label_key;
 
-/// Checks a rule's taint key, with the messages of the CRD.
-///
-/// A rule that adds its taint must use a key under `readiness.k8s.io/`. A remove-only rule may also name another project's
-/// startup taint, but none of Kubernetes' own.
+/// Checks a rule's taint key, with the messages of the CRD: it is under `readiness.k8s.io/`, or for a remove-only rule another
+/// project's, but none of Kubernetes' own.
 pub(super) fn check(key: &str, policy: TaintPolicy) -> Result<(), &'static str> {
     let (prefix, _) = key.split_once('/').unwrap_or_default();
     if policy == TaintPolicy::AddAndRemove && is_foreign(key) {
@@ -28,8 +26,7 @@ pub fn is_foreign(key: &str) -> bool {
     !key.starts_with(TAINT_PREFIX)
 }
 
-/// Whether taints with this key prefix belong to components of Kubernetes. The Cluster Autoscaler's startup taints do not: it
-/// only ignores them, and whoever configured them removes them.
+/// Whether taints with this prefix belong to Kubernetes; the Cluster Autoscaler's startup taints are for their users to remove.
 fn is_kubernetes_own(prefix: &str) -> bool {
     let is_startup_taint = matches!(
         prefix.strip_suffix(".cluster-autoscaler.kubernetes.io"),

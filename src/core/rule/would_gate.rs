@@ -49,8 +49,7 @@ impl<'a> WouldGate<'a> {
         )
     }
 
-    /// Which condition most of these nodes lack, in brackets after a blank. Of several that are missing on equally many nodes, the
-    /// first by name.
+    /// The condition that most of these nodes lack (of equals the first by name), in brackets after a blank.
     fn never_reported(&self) -> String {
         let missing = self.missing.iter();
         let most = missing.max_by(|(a, m), (b, n)| m.cmp(n).then(b.cmp(a)));

@@ -4,10 +4,7 @@ use super::requirement::{Operator, Requirement};
 
 const LONGEST_VALUE: usize = 63;
 
-/// Whether some set of labels meets all requirements of both lists.
-///
-/// It does unless the requirements on some key exclude each other: labels are independent of each other. The answer is exact,
-/// even for a list that excludes everything by itself.
+/// Whether some set of labels meets both lists, exactly: only requirements on the same key can exclude each other.
 pub fn overlap(one: &[Requirement], other: &[Requirement]) -> bool {
     let mut all: Vec<_> = one.iter().chain(other).collect();
     all.sort_by(|a, b| a.key.cmp(&b.key));

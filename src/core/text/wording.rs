@@ -18,8 +18,7 @@ pub fn quoted(text: String) -> String {
     printable(cut(text, 1024))
 }
 
-/// Escapes each character that a terminal would not show: control characters including line ends and tabs, formatting such as
-/// bidirectional overrides, and zero-width characters. The escapes are JSON's.
+/// Escapes as in JSON what a terminal would not show: controls, line ends, bidirectional overrides, zero-width characters.
 pub fn printable(text: impl Into<String>) -> String {
     let text = text.into();
     if !text.contains(is_hidden) {
