@@ -30,11 +30,10 @@ fn named<'a>(class: &CriticalComponentClass, group: &GroupFacts<'_, 'a>) -> Smal
 
 /// Until when this driver's registration does not count because it may be from before a reboot; `None` if it counts.
 fn outdated_until(facts: &Facts<'_, '_>, driver: &str) -> Option<Timestamp> {
-    let until = facts.trust.distrusts_until(NOT_RENEWED, facts.now)?;
+    let mut soonest = facts.trust.distrusts_until(NOT_RENEWED, facts.now)?;
     if facts.observations.registered.contains(driver) {
         return None;
     }
-    let mut soonest = until;
     for (class, group) in facts.classes {
         let prefix = &class.csi_annotation_prefix;
         let is_own = |(key, name): &(String, String)| name == driver && key.starts_with(prefix);
@@ -52,7 +51,6 @@ fn outdated_until(facts: &Facts<'_, '_>, driver: &str) -> Option<Timestamp> {
     Some(soonest)
 }
 
-/// The time by which the driver of this pod is registered.
 fn registered_by(pod: &Pod) -> Option<Timestamp> {
     match pod.ready {
         PodReady::Yes { since: Some(since) } => since.checked_add(REGISTRATION).ok(),

@@ -38,12 +38,9 @@ impl<'a> PodsByOwner<'a> {
         Self(by_owner)
     }
 
-    /// The live pods of this `DaemonSet`.
     fn of(&self, daemon_set: &DaemonSet) -> impl Iterator<Item = &'a Pod> {
         let uid = Some(&*daemon_set.uid);
-        let first = self
-            .0
-            .partition_point(|pod| pod.daemon_set.as_deref() < uid);
+        let first = self.0.partition_point(|it| it.daemon_set.as_deref() < uid);
         let claim = self.0[first..].iter().copied();
         claim
             .take_while(move |pod| pod.daemon_set.as_deref() == uid)
@@ -102,9 +99,8 @@ impl<'a> Expected<'a> {
     pub(super) fn unscheduled(&self, pods: &PodsByOwner<'a>) -> Option<Condition<'a>> {
         let expected = self.daemon_sets.iter();
         let missing = expected.filter(|it| pods.of(it).next().is_none());
-        let daemon_sets = Names::of(missing.map(|it| &it.key))?;
         Some(Condition::unmet(Detail::DaemonSetPodMissing {
-            daemon_sets,
+            daemon_sets: Names::of(missing.map(|it| &it.key))?,
         }))
     }
 }

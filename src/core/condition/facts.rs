@@ -125,21 +125,18 @@ impl fmt::Display for Counted<'_> {
 impl<'a> Facts<'_, 'a> {
     /// The node's condition from this source; `None` if it lacks it. `kind` is the condition type, as it stands on the Node.
     pub(crate) fn condition(&self, kind: &str, source: &'a Source) -> Option<Condition<'a>> {
-        let condition = match source {
-            Source::Node => {
-                let condition = self.node.condition(kind)?;
-                return Some(self.trust.assess(condition, self.observations, self.now));
-            }
-            _ => self.synthesized(source)?,
-        };
+        if *source == Source::Node {
+            let condition = self.node.condition(kind)?;
+            return Some(self.trust.assess(condition, self.observations, self.now));
+        }
+        let condition = self.synthesized(source)?;
         // What has not been seen yet may turn out to be still unmet, since the same time.
         let unmet = condition.is_to_be_seen().then_some(ConditionStatus::False);
         let status = unmet.unwrap_or(condition.status);
         // Only the published condition records the transition time beyond a restart.
-        let published = self.node.condition(kind);
-        let published = published.filter(|published| published.status == status);
+        let published = self.node.condition(kind).filter(|it| it.status == status);
         Some(Condition {
-            transition: published.and_then(|published| published.transition),
+            transition: published.and_then(|it| it.transition),
             ..condition
         })
     }

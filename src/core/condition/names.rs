@@ -26,11 +26,9 @@ impl<T> Names<T> {
     /// These names; `None` if there are none.
     pub fn of(names: impl IntoIterator<Item = T>) -> Option<Self> {
         let mut names = names.into_iter();
-        let first = names.next()?;
-        let others = names.by_ref().take(NAMED - 1).collect();
         Some(Self {
-            first,
-            others,
+            first: names.next()?,
+            others: names.by_ref().take(NAMED - 1).collect(),
             more: names.count(),
         })
     }

@@ -78,7 +78,6 @@ impl Heartbeat {
         self.last_write.and_then(|(_, at)| at)
     }
 
-    /// Since when the reporter has been silent.
     pub(super) fn silent_since(&self) -> Timestamp {
         self.moved.unwrap_or(self.first_seen).max(self.first_seen)
     }
@@ -193,8 +192,7 @@ impl Observations {
 
     /// Follows exactly these condition types. Present values may be old, so they are no heartbeat; silence counts from now on.
     pub fn follow(&mut self, followed: &BTreeSet<Arc<str>>, node: &Node, now: Timestamp) {
-        self.heartbeats
-            .retain(|heartbeat| followed.contains(&heartbeat.kind));
+        self.heartbeats.retain(|it| followed.contains(&it.kind));
         let is_of_boot = |wrote: LastWrite, boot: Reboot| {
             let wrote = wrote.and_then(|(_, at)| at);
             now.duration_since(boot.seen) >= NOT_RENEWED
@@ -262,14 +260,12 @@ impl Observations {
 
     /// How far the clock was set forward since the deadline under the rule with this UID was recorded; `None` without a record.
     pub fn set_forward_since_deadline(&self, rule_uid: &str) -> Option<SignedDuration> {
-        let deadline = self.deadlines.get(rule_uid)?;
-        Some(deadline.step.max(SignedDuration::ZERO))
+        Some(self.deadlines.get(rule_uid)?.step.max(SignedDuration::ZERO))
     }
 
     /// That of this condition; `None` if it is not followed.
     pub(super) fn heartbeat(&self, kind: &str) -> Option<&Heartbeat> {
-        let mut heartbeats = self.heartbeats.iter();
-        heartbeats.find(|heartbeat| &*heartbeat.kind == kind)
+        self.heartbeats.iter().find(|it| *it.kind == *kind)
     }
 
     /// When the present boot was first seen, if the node rebooted since `last_boot`, a recorded ID, or while it was observed.

@@ -86,16 +86,12 @@ pub fn placement<'a>(
 ) -> Placement<'a> {
     let mut repelling = staying.iter().filter(|taint| !tolerates(daemon_set, taint));
     let is_selected = selects(daemon_set, node);
-    let placement = match repelling.clone().next().filter(|_| is_selected) {
-        None if is_selected => return Placement::Meant,
+    match repelling.clone().next().filter(|_| is_selected) {
+        None if is_selected => Placement::Meant,
+        _ if is_pod() => Placement::Meant,
         None => Placement::NotMeant,
         Some(_) if repelling.any(|taint| taint.key.starts_with(ROLE_TAINTS)) => Placement::NotMeant,
         Some(taint) => Placement::KeptAway(taint),
-    };
-    if is_pod() {
-        Placement::Meant
-    } else {
-        placement
     }
 }
 

@@ -135,8 +135,7 @@ pub(super) fn ready<'a>(
     let others = group.pods.iter().map(|it| &**it);
     let others = others.filter(|pod| pod.is_live() && !is_waited_for(pod) && !is_going(pod));
     unready.extend(others.map(|pod| {
-        let mut owners = group.daemon_sets.values();
-        let owner = owners.find(|it| it.owns(pod));
+        let owner = group.daemon_sets.values().find(|it| it.owns(pod));
         let seconds = owner.map_or(0, |it| it.min_ready_seconds);
         (pod, assess_pod(pod, seconds, facts))
     }));
@@ -148,9 +147,8 @@ pub(super) fn ready<'a>(
 pub(super) fn not_ready<'a>(unready: &[(&'a Pod, PodEvidence)]) -> Option<Condition<'a>> {
     let worst = unready.iter().map(|(_, evidence)| *evidence).max()?;
     // If some pods are not Ready, outdated Ready pods are not named.
-    let is_like_the_worst = |it: &PodEvidence| discriminant(it) == discriminant(&worst);
-    let alike = unready.iter().filter(|it| is_like_the_worst(&it.1));
-    let mut alike: SmallVec<[&(&Pod, PodEvidence); 8]> = alike.collect();
+    let is_alike = |it: &PodEvidence| discriminant(it) == discriminant(&worst);
+    let mut alike: SmallVec<[_; 8]> = unready.iter().filter(|it| is_alike(&it.1)).collect();
     alike.sort_unstable_by_key(|(pod, _)| &pod.key);
     let too_new = alike.iter().filter_map(|(pod, evidence)| match *evidence {
         PodEvidence::TooNew { until, seconds } => Some(TooNew {

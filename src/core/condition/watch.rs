@@ -82,10 +82,7 @@ impl CriticalComponentClass {
     pub fn filter(&self, watch: Watch) -> Filter {
         let labelled = Filter::labelled(self.selector.clone());
         match watch {
-            Watch::Pods(_) => {
-                let pods = labelled.within(self.namespaces.single());
-                pods.bound().unfinished()
-            }
+            Watch::Pods(_) => (labelled.within(self.namespaces.single()).bound()).unfinished(),
             _ => labelled,
         }
     }

@@ -49,7 +49,6 @@ impl TokenBucket {
         self.level -= 1.0;
     }
 
-    /// Returns a token that was taken.
     pub(crate) fn give_back(&mut self) {
         self.level = (self.level + 1.0).min(self.burst);
     }

@@ -65,8 +65,7 @@ impl fmt::Display for Report {
                 "all zones {state} ({unmet} of {unmet} nodes unmet), nothing more is gated until one recovers"
             );
         }
-        let mut zones: Vec<&ZoneReport> =
-            self.zones.iter().filter(|zone| zone.waiting > 0).collect();
+        let mut zones: Vec<&ZoneReport> = self.zones.iter().filter(|it| it.waiting > 0).collect();
         zones.sort_by_key(|zone| (zone.rate > 0.0, Reverse(zone.waiting)));
         let named = zones.iter().take(NAMED_ZONES).map(ToString::to_string);
         f.write_str(&named.collect::<Vec<_>>().join("; "))?;

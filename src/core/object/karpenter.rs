@@ -108,8 +108,7 @@ impl Kind for NodeClaim {
         let status = object.status.take().unwrap_or_default();
         let condition = |wanted: &str| {
             let mut conditions = status.conditions.iter().flatten();
-            let found = conditions.find(|condition| condition.kind == wanted);
-            found.map(|condition| condition.status.as_str())
+            Some(conditions.find(|it| it.kind == wanted)?.status.as_str())
         };
         let named = |name: &str| Some(name).filter(|name| !name.is_empty()).map(Arc::from);
         Ok(Self {

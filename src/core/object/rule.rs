@@ -45,9 +45,8 @@ fn without_nulls(value: Value) -> Value {
     match value {
         Value::Object(fields) => {
             let fields = fields.into_iter().filter(|(_, field)| !field.is_null());
-            fields
-                .map(|(name, field)| (name, without_nulls(field)))
-                .collect()
+            let fields = fields.map(|(name, field)| (name, without_nulls(field)));
+            fields.collect()
         }
         Value::Array(elements) => elements.into_iter().map(without_nulls).collect(),
         value => value,

@@ -175,8 +175,7 @@ struct Binding {
 
 impl<'de, T: Kind> Deserialize<'de> for Watched<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let json = Box::<RawValue>::deserialize(deserializer)?;
-        Ok(Self::of(json.get()))
+        Ok(Self::of(Box::<RawValue>::deserialize(deserializer)?.get()))
     }
 }
 
@@ -184,8 +183,7 @@ impl<'de, T: Kind> Deserialize<'de> for Watched<T> {
 fn misfit<T: Kind>(json: &str) -> Unreadable {
     let decoder = &mut serde_json::Deserializer::from_str(json);
     let decoded = serde_path_to_error::deserialize::<_, Lean<T>>(decoder);
-    let why = decoded.err().map(|error| error.to_string());
-    let why = why.unwrap_or_default();
+    let why = decoded.err().map(|it| it.to_string()).unwrap_or_default();
     Unreadable::new(why.split(" at line ").next().unwrap_or_default())
 }
 

@@ -123,8 +123,7 @@ impl<'a> Draft<'a> {
     }
 
     fn will_govern(&self, rule: &Rule, key: &str, effect: TaintEffect) -> bool {
-        let is_meant =
-            |spec: &CompiledSpec| !spec.dry_run && spec.selector.matches(&self.node.labels);
+        let is_meant = |it: &CompiledSpec| !it.dry_run && it.selector.matches(&self.node.labels);
         let awaits_finalizer = !rule.deleting && !rule.finalizer && !rule.refused;
         rule.is_about(key, effect) && awaits_finalizer && rule.spec.as_ref().is_ok_and(is_meant)
     }

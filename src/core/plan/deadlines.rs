@@ -34,8 +34,7 @@ impl<'a> Draft<'a> {
             // Those who can annotate the node must not be able to release it early.
             let is_bounded = repair.action == RepairAction::Release;
             let soonest = joined.filter(|_| is_bounded).map(|joined| {
-                let rules_own = repair.readiness_ttl.as_std();
-                Deadline::after(joined, ttl().unwrap_or(rules_own))
+                Deadline::after(joined, ttl().unwrap_or(repair.readiness_ttl.as_std()))
             });
             return Some(Ok(soonest.map_or(recorded, |soonest| recorded.max(soonest))));
         }
@@ -102,7 +101,6 @@ impl<'a> Draft<'a> {
         self.recheck(self.cluster.repair_after);
     }
 
-    /// Removes the deadline under the rule with this UID, if one is recorded.
     pub(super) fn forget_deadline(&mut self, uid: &str) {
         if Deadline::rules(self.node).any(|recorded| recorded == uid) {
             self.remove_annotation(Deadline::key(uid));

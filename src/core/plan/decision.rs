@@ -96,10 +96,9 @@ pub(super) enum Case {
 
 impl Case {
     pub(super) fn awaits_evidence(self) -> bool {
-        use Case::{CompletionAwaitsEvidence, GateAwaitsEvidence, ReleaseAwaitsEvidence};
         matches!(
             self,
-            ReleaseAwaitsEvidence | CompletionAwaitsEvidence | GateAwaitsEvidence
+            Self::ReleaseAwaitsEvidence | Self::CompletionAwaitsEvidence | Self::GateAwaitsEvidence
         )
     }
 }

@@ -178,7 +178,6 @@ impl<'a> Draft<'a> {
         self.taints_with(key).filter(is_meant)
     }
 
-    /// The node's taint with this key and effect.
     pub(super) fn taint(&self, key: &str, effect: TaintEffect) -> Option<&'a Taint> {
         self.taints_with(key).find(|taint| taint.is(key, effect))
     }
@@ -233,14 +232,12 @@ impl<'a> Draft<'a> {
 
     /// Evaluates the node again at this time, even if nothing happens.
     pub(super) fn recheck(&mut self, at: Option<Timestamp>) {
-        let times = [self.plan.recheck, at];
-        self.plan.recheck = times.into_iter().flatten().min();
+        self.plan.recheck = [self.plan.recheck, at].into_iter().flatten().min();
     }
 }
 
 /// Those that are equal, among some that are sorted in this order.
 pub(super) fn equal<T>(sorted: &[T], order: impl Fn(&T) -> Ordering) -> &[T] {
-    let first = sorted.partition_point(|it| order(it).is_lt());
-    let rest = &sorted[first..];
+    let rest = &sorted[sorted.partition_point(|it| order(it).is_lt())..];
     &rest[..rest.partition_point(|it| order(it).is_eq())]
 }

@@ -67,10 +67,8 @@ impl<'a> NodePlan<'a> {
     /// The claim to delete, so that a new node replaces this one, and the first outcome that demands it.
     pub fn deletion(&self) -> Option<(&'a NodeClaim, &Outcome<'a>)> {
         let mut outcomes = self.outcomes.iter();
-        outcomes.find_map(|outcome| match outcome.verdict {
-            Some(Verdict::DeleteNodeClaim(claim)) if !outcome.is_dry_run() => {
-                Some((claim, outcome))
-            }
+        outcomes.find_map(|it| match it.verdict {
+            Some(Verdict::DeleteNodeClaim(claim)) if !it.is_dry_run() => Some((claim, it)),
             _ => None,
         })
     }

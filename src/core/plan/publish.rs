@@ -34,8 +34,7 @@ impl Draft<'_> {
     pub(super) fn publish(&mut self) {
         let mut wanted: SmallVec<[&str; 8]> = SmallVec::new();
         let publishes = self.cluster.publish_conditions;
-        let in_force =
-            |outcome: &&Outcome| publishes && !outcome.is_dry_run() && !outcome.rule.is_suspended();
+        let in_force = |it: &&Outcome| publishes && !it.is_dry_run() && !it.rule.is_suspended();
         let in_force = self.plan.outcomes.iter().filter(in_force);
         for result in in_force.flat_map(|outcome| &outcome.findings) {
             let Some(condition) = result.condition.as_ref() else {

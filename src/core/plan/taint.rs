@@ -3,10 +3,9 @@
 use std::ptr;
 
 use jiff::SignedDuration;
-use smallvec::SmallVec;
 
 use super::decision::{Decision, Situation, WaitReason, decide};
-use super::make::{Active, Draft};
+use super::make::{Active, Draft, Taints};
 use super::node_plan::{ChangeKind, TaintChange};
 use super::outcome::{ConditionOutcome, Origin, Outcome, Standing, findings};
 use super::patience::is_new;
@@ -238,8 +237,7 @@ impl<'a> Draft<'a> {
                 self.change(ChangeKind::Added, outcome, taint);
             }
             Decision::Release | Decision::GiveUp => {
-                let removed: SmallVec<[&Taint; 2]> =
-                    self.taints_of(&spec.taint.key, spec.effect).collect();
+                let removed: Taints = self.taints_of(&spec.taint.key, spec.effect).collect();
                 for taint in removed {
                     self.change(ChangeKind::Removed, outcome, taint.clone());
                 }
@@ -285,8 +283,7 @@ impl<'a> Draft<'a> {
                 self.remove_annotation(owner_key(owner.rule_uid));
             }
         }
-        let is_said =
-            |owner: &Ownership| *owner == Ownership::of(rule, spec, joining, owner.adopted);
+        let is_said = |it: &Ownership| *it == Ownership::of(rule, spec, joining, it.adopted);
         if owns && !owners.iter().any(is_said) {
             let adopted = outcome.tainted && owners.iter().all(|it| it.adopted);
             let value = Ownership::of(rule, spec, joining, adopted).value();

@@ -39,8 +39,7 @@ impl Deadline {
             joined.as_second() >= watching_since.as_second()
                 && now.duration_since(*joined) <= PROMPT
         };
-        let since = joined.filter(was_watched).unwrap_or(now);
-        Self::after(since, ttl)
+        Self::after(joined.filter(was_watched).unwrap_or(now), ttl)
     }
 
     /// This long after a time; never, if that exceeds the calendar.

@@ -122,14 +122,11 @@ pub fn judge<'a>(
     if count.exceeds(limit) {
         return Verdict::Blocked(Blocked::Unhealthy(group, count, limit));
     }
-    match repair.action {
-        RepairAction::None => Verdict::Report,
-        RepairAction::Release => Verdict::Release,
-        RepairAction::DeleteNodeClaim => {
-            let claim = match karpenter.claim {
-                Ok(claim) => claim,
-                Err(why) => return Verdict::Impossible(why),
-            };
+    match (repair.action, karpenter.claim) {
+        (RepairAction::None, _) => Verdict::Report,
+        (RepairAction::Release, _) => Verdict::Release,
+        (RepairAction::DeleteNodeClaim, Err(why)) => Verdict::Impossible(why),
+        (RepairAction::DeleteNodeClaim, Ok(claim)) => {
             if let Some(late) = census.late_zone(node) {
                 return Verdict::Blocked(Blocked::Zone(late));
             }

@@ -49,7 +49,6 @@ pub struct Rule {
     pub refused: bool,
     /// The rule's taint and nodes, as far as the spec is readable.
     pub reach: Option<Reach>,
-    /// The spec, or why it cannot be used.
     pub spec: Result<CompiledSpec, Rejection>,
 }
 
@@ -61,7 +60,6 @@ pub struct Reach {
     pub effect: TaintEffect,
     /// The node selector, if it is valid. An empty one matches all nodes.
     pub selector: Option<Selector>,
-    /// Whether the rule is a dry run, so that it changes no taint.
     pub dry_run: bool,
     /// Whether the taint is removed with the rule: rules may add this key, and it is neither a dry run nor remove-only.
     pub is_removed_in_the_end: bool,

@@ -35,7 +35,6 @@ pub struct Ownership<'a> {
 }
 
 impl<'a> Ownership<'a> {
-    /// Key and effect of the taint.
     pub(crate) fn taint(&self) -> (&'a str, TaintEffect) {
         (self.taint_key, self.taint_effect)
     }
@@ -63,13 +62,11 @@ impl<'a> Ownership<'a> {
         }
     }
 
-    /// The annotation's value.
     pub(crate) fn value(&self) -> String {
         serde_json::to_string(self).unwrap_or_default()
     }
 }
 
-/// Key of a rule's ownership annotation.
 pub(crate) fn owner_key(rule_uid: &str) -> String {
     format!("{TAINT_ADDED_BY_PREFIX}{rule_uid}")
 }
@@ -140,8 +137,7 @@ impl<'a> BootstrapRecord<'a> {
         let value = serde_json::from_str::<CompletionValue>(value).unwrap_or_default();
         let recorded = |it: &Revisions<'_>| value.revisions.get(&it.daemon_set().to_string());
         let has_gone = |it: &&Revisions<'_>| recorded(it).is_some_and(|known| it.has_gone(known));
-        let is_unrecorded =
-            |it: &Revisions<'_>| recorded(it).is_none() && it.current(None).is_some();
+        let is_new = |it: &Revisions<'_>| recorded(it).is_none() && it.current(None).is_some();
         let is_in_maintenance = node.is_in_maintenance();
         if knows_boot && *value.boot_id != *node.boot_id && !value.boot_id.is_empty() {
             Self::Outdated {
@@ -155,7 +151,7 @@ impl<'a> BootstrapRecord<'a> {
             }
         } else if (knows_boot && value.boot_id.is_empty())
             || (knows_maintenance && is_in_maintenance && !value.maintenance)
-            || revisions.iter().any(is_unrecorded)
+            || revisions.iter().any(is_new)
         {
             // Written by another controller, or before the rule asked for this; or maintenance has begun since.
             Self::Unstamped
@@ -190,10 +186,9 @@ pub(crate) fn completion_value(rule: &Rule, spec: &CompiledSpec, facts: &Facts<'
         Some((key, current))
     };
     let knows_boot = spec.ours.regate_on.contains(&RegateOn::Reboot);
-    let boot_id = if knows_boot { &node.boot_id } else { "" };
     let value = CompletionValue {
         rule_name: &rule.name,
-        boot_id,
+        boot_id: if knows_boot { &node.boot_id } else { "" },
         maintenance: spec.ours.regate_on.contains(&RegateOn::Maintenance)
             && node.is_in_maintenance(),
         revisions: revisions.iter().filter_map(revision).collect(),

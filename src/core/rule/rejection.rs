@@ -101,13 +101,11 @@ impl Rejection {
             let problem = problem_of(condition)?;
             Some(Self::Requirement { index, problem })
         }));
-        let key = &spec.taint.key;
-        if let Err(problem) = taint_key::check(key, spec.taint_policy()) {
-            let key = key.clone();
+        if let Err(problem) = taint_key::check(&spec.taint.key, spec.taint_policy()) {
+            let key = spec.taint.key.clone();
             all.push(Self::TaintKey { key, problem });
         }
-        let value = spec.taint.value.clone();
-        let value = value.filter(|value| !is_label_value(value));
+        let value = spec.taint.value.clone().filter(|it| !is_label_value(it));
         all.extend(value.map(Self::TaintValue));
         all
     }

@@ -13,7 +13,6 @@ use crate::object::{Node, NodeCondition};
 #[allow(missing_docs, reason = "the names say it")]
 pub struct RequiredCondition {
     pub kind: Arc<str>,
-    /// The source of conditions of this type.
     pub source: Source,
     pub required: ConditionStatus,
     /// The status to assume if the node lacks the condition.

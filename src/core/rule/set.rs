@@ -123,10 +123,7 @@ impl RuleSet {
 
     /// Indices of the active rules that select a node with these labels.
     pub fn selecting(&self, labels: &BTreeMap<String, String>) -> Vec<usize> {
-        let selects = |rule: &Rule| {
-            rule.active()
-                .is_some_and(|spec| spec.selector.matches(labels))
-        };
+        let selects = |rule: &Rule| rule.active().is_some_and(|it| it.selector.matches(labels));
         (0..self.rules.len())
             .filter(|index| selects(&self.rules[*index]))
             .collect()

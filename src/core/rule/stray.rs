@@ -90,10 +90,8 @@ impl RuleSet {
         });
         let first = own.first();
         let not_selected = first.map(|(rule, _)| WhyStray::NotSelected(rule.name.clone()));
-        selecting
-            .or(other_effect)
-            .or(not_selected)
-            .or(Some(WhyStray::NoRule))
+        let known = selecting.or(other_effect).or(not_selected);
+        known.or(Some(WhyStray::NoRule))
     }
 }
 
