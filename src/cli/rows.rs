@@ -4,18 +4,18 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use serde::Serialize;
 
 use super::explain::ConditionOnNode;
 use super::page::{Line, Page, states};
 use super::snapshot::Snapshot;
 use nodegate_cluster::{Gap, ResourceKind};
-use nodegate_core::api::{EnforcementMode, TaintPolicy};
+use nodegate_core::api::{ConditionStatus, EnforcementMode, TaintPolicy, TaintStatus};
 use nodegate_core::condition::{Component, Source};
 use nodegate_core::finding::{left_out_on, summed_up};
 use nodegate_core::object::Node;
-use nodegate_core::plan::{Decision, Outcome, Standing, WaitReason};
+use nodegate_core::plan::{ConditionOutcome, Decision, Outcome, Standing, WaitReason};
 use nodegate_core::repair::{Deadline, Verdict};
 use nodegate_core::rule::ownership::BootstrapRecord;
 use nodegate_core::rule::{Reach, Rule};
@@ -221,6 +221,8 @@ fn of_node(snapshot: &Snapshot, node: &str, whole: bool) -> Option<Vec<RuleOnNod
     Some(rows.chain(deleted).collect())
 }
 
+/// For how long it may be said that the controller is about to do something.
+const PROMISED: SignedDuration = SignedDuration::from_secs(5);
 const ABANDONED: &str =
     "the rule is a dry run: it leaves its taint on the node, and no other rule removes it";
 
@@ -245,12 +247,17 @@ impl RuleOnNode {
             outcome.unmet_since()
         };
         let decided = State::of(outcome, is_unknown, is_governed);
-        let (state, stays) = match (decided, snapshot.stuck(&rule.name, &node.name)) {
-            (State::Abandoned, _) => (decided, Some(ABANDONED.to_owned())),
-            (State::Releasing, stuck @ Some(_)) => (State::Held, stuck),
-            (State::Gating, stuck @ Some(_)) => (State::Waiting, stuck),
-            (state, _) => (state, None),
+        let stuck = || {
+            let known = snapshot.stuck(&rule.name, &node.name);
+            known.or_else(|| overdue(outcome, node, snapshot))
         };
+        let (state, stays) = match decided {
+            State::Abandoned => (decided, Some(ABANDONED.to_owned())),
+            State::Releasing => (State::Held, stuck()),
+            State::Gating => (State::Waiting, stuck()),
+            _ => (decided, None),
+        };
+        let state = if stays.is_some() { state } else { decided };
         let why = match &stays {
             Some(stays) => stays.clone(),
             None if outcome.met || is_unknown => String::new(),
@@ -370,6 +377,9 @@ fn remarks(outcome: &Outcome<'_>, node: &Node, snapshot: &Snapshot, unknown: boo
         let left_out = left_out_on(outcome.spec, snapshot.view.cluster(), node);
         remarks.extend(summed_up(left_out.iter()).map(|it| it.message));
     }
+    let pause = snapshot.pause(&rule.name, &node.name);
+    let pause = pause.filter(|_| !rule.is_suspended());
+    remarks.extend(pause.map(|it| it.message.clone()));
     let kept_out = snapshot.kept_out(&rule.name);
     remarks.extend(kept_out.filter(|_| outcome.tainted));
     if let Some(deadline) = outcome.deadline.as_ref().filter(|_| outcome.tainted) {
@@ -406,6 +416,24 @@ fn remarks(outcome: &Outcome<'_>, node: &Node, snapshot: &Snapshot, unknown: boo
         _ => {}
     }
     remarks
+}
+
+/// Says that the controller has found the node as it is here for longer than a change takes.
+fn overdue(outcome: &Outcome<'_>, node: &Node, snapshot: &Snapshot) -> Option<String> {
+    let rule = outcome.rule;
+    let status = &snapshot.view.cached_rules().get(&rule.name)?.object.status;
+    let mut known = status.node_evaluations.iter();
+    let known = known.find(|it| it.node_name == *node.name)?;
+    let results = known.condition_results.iter().map(|it| it.current_status);
+    let found = outcome.findings.iter().map(ConditionOutcome::observed);
+    let since = known.last_evaluation_time.0;
+    let is_overdue = status.observed_generation == Some(rule.generation.max(1))
+        && (known.taint_status == TaintStatus::Present) == outcome.tainted
+        && results.eq(found.map(|it| it.unwrap_or(ConditionStatus::Unknown)))
+        && snapshot.at.duration_since(since) > PROMISED;
+    is_overdue.then(|| {
+        format!("the controller has known this since {since:.0} and has not changed the taint: its log says why")
+    })
 }
 
 /// Why the rule has this effect, as far as its conditions do not explain it.
@@ -502,6 +530,32 @@ mod tests {
         rule
     }
 
+    /// A rule whose status says this of node n.
+    fn saying(mut rule: RuleBuilder, status: serde_json::Value) -> RuleBuilder {
+        rule.json()["status"] = status;
+        rule
+    }
+
+    /// A rule that somebody keeps from changing node n.
+    fn paused(until: Option<jiff::Timestamp>) -> RuleBuilder {
+        let pause =
+            json!({"nodeName": "n", "reason": "Contended", "message": UNDONE, "until": until});
+        let counts = json!({"matchedNodes": 1, "heldNodes": 0, "releasedNodes": 1, "failedNodeCount": 0, "pauses": [pause]});
+        saying(rule("r").waits_for("Net"), json!({"nodegate": counts}))
+    }
+
+    /// A rule that has found this of node n at that time.
+    fn found(status: &str, taint: &str, second: i64) -> RuleBuilder {
+        let result = json!({"type": "Net", "currentStatus": status, "requiredStatus": "True"});
+        let evaluation = json!({
+            "nodeName": "n", "conditionResults": [result], "taintStatus": taint, "lastEvaluationTime": at(second),
+        });
+        let status = json!({"observedGeneration": 1, "nodeEvaluations": [evaluation]});
+        saying(rule("r").waits_for("Net"), status)
+    }
+
+    const UNDONE: &str = "somebody else keeps changing the taint back";
+
     #[test]
     fn explanations_promise_nothing_that_does_not_happen() {
         const DENIED: &str = "failed to remove taint: refused by the provider";
@@ -512,6 +566,12 @@ mod tests {
         let held = || node("n").dated_taint(GATE, "NoSchedule");
         let met = || held().condition("Net", "True");
         let deleted = "the rule is being deleted since 2026-01-01T00:00:00Z: ";
+        let late = || {
+            format!(
+                "the controller has known this since {:.0} and has not changed the taint: its log says why",
+                at(54)
+            )
+        };
         #[rustfmt::skip]
         let cases = [
             ("fine", rule(), met(), true, "releasing", PROMISE.to_owned(), ""),
@@ -521,6 +581,12 @@ mod tests {
             ("a dry run, unmet", rule().dry_run(), held(), true, "held", ABANDONED.to_owned(), "turn the rule on"),
             ("not added", failing(rule(), NOT_ADDED), node("n"), true, "waiting", NOT_ADDED.to_owned(), "admit"),
             ("deleted", failing(rule(), DENIED).deleting(), met(), true, "held", deleted.to_owned() + DENIED, "admit"),
+            ("put back", paused(Some(at(103))), met(), true, "held", UNDONE.to_owned() + "; it tries again in 43 s", "what else writes"),
+            ("taken off", paused(Some(at(59))), node("n"), true, "waiting", UNDONE.to_owned(), "what else writes"),
+            ("just found", found("True", "Present", 56), met(), true, "releasing", PROMISE.to_owned(), ""),
+            ("found otherwise", found("False", "Present", 0), met(), true, "releasing", PROMISE.to_owned(), ""),
+            ("overdue", found("True", "Present", 54), met(), true, "held", late(), ""),
+            ("not gated", found("Unknown", "Absent", 54), node("n"), true, "waiting", late(), ""),
         ];
         for (what, rule, node, leads, verdict, said, next) in cases {
             let mut snapshot = Scene::default().rule(&rule).node(node).read(at(60));

@@ -6,13 +6,13 @@ use std::time::Duration;
 
 use tracing::{info, warn};
 
-use super::attempt::Undone;
+use super::attempt::{Change, Part, Undone};
 use super::notice::{self, About, Notice};
 use super::outbox::Outbox;
 use super::repairs;
 use super::schedule::Why;
 use super::told::{Subject, Told};
-use nodegate_core::api::ConditionStatus;
+use nodegate_core::api::{ConditionStatus, PauseReason};
 use nodegate_core::object::Node;
 use nodegate_core::plan::{ChangeKind, Decision, NodePlan, Origin, Outcome, PartKind, TaintChange};
 use nodegate_core::repair::BLOCKED_INTERVAL;
@@ -153,22 +153,29 @@ fn lacks(outcome: &Outcome<'_>) -> Vec<(Arc<str>, ConditionStatus, String)> {
     unmet.collect()
 }
 
-pub(super) fn tell_undone(node: &About, change: &TaintChange, undone: Undone, out: &mut Outbox) {
-    let (they, we) = match change.kind {
-        ChangeKind::Added => ("removing", "adds"),
-        ChangeKind::Removed => ("putting back", "removes"),
+/// Who undoes a rule's change of this part, and what to do about it; `None` if it is no taint.
+pub(super) fn opposition(part: &Part, change: Change) -> Option<(PauseReason, String)> {
+    let Part::Taint(taint) = part else {
+        return None;
     };
-    let note = format!(
-        "Another component keeps {they} taint '{}', which rule '{}' {we}: {} times in {} s. The rule leaves it so for \
-         {} s, and longer each time, until that stops. The API server's audit log names the other component; let only \
-         one of the two manage this taint",
-        change.taint,
-        change.rule_name,
-        undone.times,
-        undone.within.as_secs().max(1),
-        undone.pause.as_secs().max(1),
+    let (they, we) = match change {
+        Some(_) => ("removing", "adds"),
+        None => ("putting back", "removes"),
+    };
+    let why = format!(
+        "somebody else keeps {they} taint '{taint}', which the rule {we}: let only one of the two manage it (the API server's \
+         audit log names the other)"
     );
-    warn!(node = %node.name, rule = %change.rule_name, "{note}");
+    Some((PauseReason::Contended, why))
+}
+
+pub(super) fn tell_undone(node: &About, rule: &str, why: &str, undone: Undone, out: &mut Outbox) {
+    let [within, pause] = [undone.within, undone.pause].map(|it| it.as_secs().max(1));
+    let note = format!(
+        "Rule '{rule}' waits for {pause} s, and longer each time, after {} times in {within} s: {why}",
+        undone.times
+    );
+    warn!(node = %node.name, rule, "{note}");
     out.tell(Notice::new(node.clone(), &notice::TAINT_CONTENDED, note));
 }
 

@@ -26,7 +26,7 @@ pub struct Attempt {
     pub(crate) backoff: Backoff,
     /// Refusals in a row.
     pub refusals: u32,
-    last: Option<(Change, Instant)>,
+    pub(super) last: Option<(Change, Instant)>,
     /// How often the last change was repeated...
     repeats: u32,
     /// ...since this time.
@@ -99,13 +99,16 @@ impl Attempt {
         })
     }
 
-    /// Whether the last change has stood for so long that contention is over.
+    /// When contention is over if the last change stands until then.
+    pub(super) fn stands_by(&self) -> Option<Instant> {
+        let (_, made) = self.last?;
+        let until = self.backoff.not_before(made);
+        let pause = until.map_or(Duration::ZERO, |at| at - made);
+        Some(made + WINDOW.max(2 * pause))
+    }
+
     fn has_stood(&self, now: Instant) -> bool {
-        self.last.is_none_or(|(_, made)| {
-            let until = self.backoff.not_before(made);
-            let pause = until.map_or(Duration::ZERO, |at| at - made);
-            now.duration_since(made) > WINDOW.max(2 * pause)
-        })
+        self.stands_by().is_none_or(|at| now >= at)
     }
 }
 
@@ -187,10 +190,10 @@ impl Parts {
         self.get(part).filter(is_refused)?.backoff.not_before(now)
     }
 
-    /// The rules whose changes are contended.
-    pub(super) fn contended(&self, now: Instant) -> impl Iterator<Item = &str> {
+    /// The rules whose changes are contended, each with the part and the attempts at it.
+    pub(super) fn contended(&self, now: Instant) -> impl Iterator<Item = (&str, &Part, &Attempt)> {
         let contended = self.0.iter().filter(move |(_, it)| !it.has_stood(now));
-        contended.filter_map(|(_, it)| it.contended_by.as_deref())
+        contended.filter_map(|(part, it)| Some((it.contended_by.as_deref()?, part, it)))
     }
 }
 
@@ -217,7 +220,7 @@ mod tests {
     }
 
     fn contended(parts: &Parts, now: Instant) -> Vec<&str> {
-        parts.contended(now).collect()
+        parts.contended(now).map(|it| it.0).collect()
     }
 
     /// Makes a change again as soon as allowed, against someone who undoes it at once; returns when it was made.
@@ -270,8 +273,8 @@ mod tests {
             parts.is_empty()
         };
         add(&mut parts, start);
-        assert!(!is_forgotten(&mut parts, 60));
-        assert!(is_forgotten(&mut parts, 61));
+        assert!(!is_forgotten(&mut parts, 59));
+        assert!(is_forgotten(&mut parts, 60));
         // A contended change stands once it has stood for twice its pause, if that is longer.
         follow(&mut parts, start, 3600 * S);
         assert!(!is_forgotten(&mut parts, 3700));

@@ -3,9 +3,10 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use tracing::{debug, warn};
 
-use super::announce::{tell_change, tell_undone};
+use super::announce::{opposition, tell_change, tell_undone};
 use super::attempt::{Attempt, Change, Part, Parts};
 use super::count::{Count, Hold, RuleCount};
 use super::error::RequestError;
@@ -16,7 +17,8 @@ use super::pacer::Class;
 use super::patch;
 use super::schedule::Why;
 use super::startups::Startups;
-use nodegate_core::object::{Node, Taint, Version, Watched};
+use nodegate_core::api::Pause;
+use nodegate_core::object::{Node, Taint, Version, Watched, whole_second};
 use nodegate_core::plan::{ChangeKind, Decision, NodePlan, Outcome, TaintChange, TaintPlan};
 use nodegate_core::rule::{CompiledSpec, Rule, is_foreign, ownership::Ownership};
 
@@ -70,6 +72,31 @@ impl WriteWork {
         plan.changes.is_empty() && self.parts.refusals(&records_of(plan)) >= GIVEN_UP
     }
 
+    /// Forgets what does not matter to this plan any more.
+    pub fn settle(&mut self, node: &Node, plan: &NodePlan<'_>, now: Instant) {
+        let is_part = |part: &Part, it| part_of(it) == *part || records_of(it) == *part;
+        let is_wanted = |part: &Part| plan.taints.iter().any(|it| is_part(part, it));
+        let is_right = |part: &Part, change| is_rightly_undone(node, plan, part, change);
+        self.parts.forget(is_wanted, is_right, now);
+    }
+
+    /// What keeps this rule from changing the node for now. The node is evaluated again when that may be over.
+    pub fn pause(&self, node: &str, rule: &str, out: &mut Outbox) -> Option<Pause> {
+        let (wall, now) = (out.now.wall, out.now.monotonic);
+        let mut contended = self.parts.contended(now);
+        let (_, part, attempt) = contended.find(|it| it.0 == rule)?;
+        let (reason, message) = opposition(part, attempt.last?.0)?;
+        out.evaluate_again(attempt.stands_by()?, Why::Due);
+        let until = attempt.backoff.not_before(now).map(|at| at - now);
+        let until = until.and_then(|pause| wall.checked_add(pause).ok());
+        Some(Pause {
+            node_name: node.to_owned(),
+            reason,
+            message,
+            until: until.map(|at| Time(whole_second(at))),
+        })
+    }
+
     /// Writes as much of a plan as may be written now.
     pub fn write(
         &mut self,
@@ -79,10 +106,6 @@ impl WriteWork {
         out: &mut Outbox,
     ) {
         let now = out.now.monotonic;
-        let is_part = |part: &Part, it| part_of(it) == *part || records_of(it) == *part;
-        let is_wanted = |part: &Part| plan.taints.iter().any(|it| is_part(part, it));
-        let is_right = |part: &Part, change| is_rightly_undone(node, &plan, part, change);
-        self.parts.forget(is_wanted, is_right, now);
         self.is_split &= plan.taints.len() > 1;
         if plan.taints.is_empty() {
             self.bare.clear();
@@ -212,13 +235,15 @@ impl WriteWork {
             let Some(undone) = self.parts.get_mut(&part).made(made, rule, now) else {
                 continue;
             };
-            if let Some(change) = change {
+            if matches!(part, Part::Taint(_)) {
                 out.count_for(rule, RuleCount::Undone);
-                if undone.is_news() {
-                    tell_undone(about, change, undone, out);
+            }
+            match opposition(&part, made) {
+                _ if !undone.is_news() => {}
+                Some((_, why)) => tell_undone(about, rule, &why, undone, out),
+                None => {
+                    warn!(node = %about.name, ?part, "another client keeps undoing changes of the annotation");
                 }
-            } else if undone.is_news() {
-                warn!(node = %about.name, ?part, "another client keeps undoing changes of the annotation");
             }
         }
     }

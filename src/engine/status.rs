@@ -21,8 +21,8 @@ pub(crate) use conditions::{
 };
 pub use conditions::{REMARKS, says_all_suspended, says_held_back};
 use nodegate_core::api::{
-    ConditionResult, ConditionStatus, DryRunResults, NodeEvaluation, NodeFailure,
-    NodeReadinessRuleStatus, NodeShare, NodegateStatus, Setback, TaintPolicy, TaintStatus,
+    ConditionResult, ConditionStatus, DryRunResults, MAX_PAUSES, NodeEvaluation, NodeFailure,
+    NodeReadinessRuleStatus, NodeShare, NodegateStatus, Pause, Setback, TaintPolicy, TaintStatus,
 };
 use nodegate_core::finding::Backing;
 use nodegate_core::guard::Report;
@@ -105,10 +105,16 @@ pub(super) fn build(tally: &Tally<'_>, basis: Basis<'_>) -> NodeReadinessRuleSta
             failed_node_count: count(tally.failures().count()),
             allowed_generation: basis.allowed_generation,
             setbacks: basis.setbacks.to_vec(),
+            pauses: Vec::new(),
         });
     }
     let mut budget = LIST_BUDGET;
     status.failed_nodes = failures(&mut budget, tally, basis);
+    if let Some(ours) = &mut status.nodegate {
+        let pauses = tally.pauses().take(MAX_PAUSES);
+        let fits = |it: &&Pause| spend(&mut budget, it.node_name.len() + it.message.len() + 110);
+        ours.pauses = pauses.take_while(fits).cloned().collect();
+    }
     if let Ok(spec) = &rule.spec {
         if spec.dry_run {
             status.dry_run_results = Some(dry_run_results(tally, basis));

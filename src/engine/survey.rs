@@ -121,7 +121,7 @@ impl Survey {
             let contended = nodes
                 .values()
                 .flat_map(|it| it.write.parts.contended(now.monotonic));
-            let contended = contended.filter(|rule| *rule == name).count();
+            let contended = contended.filter(|it| it.0 == name).count();
             self.count(TAINTS_CONTENDED, &[name], contended);
             if rule.deleting && !spec.dry_run {
                 self.count_taints(rule, cache);

@@ -4,11 +4,12 @@ use std::os::unix::fs::PermissionsExt;
 use std::process::Stdio;
 
 use anyhow::{Result, ensure};
-use nodegate_tests::{has_words, rules};
+use nodegate_tests::{SOON, has_words, rules};
 use serde_json::{Value, json};
 use testkit::kubernetes::versions::is_since;
 use testkit::nodegate::ask::{ask, ask_json, command};
-use testkit::nodegate::fixtures;
+use testkit::nodegate::changes::{delete_node, patch_node};
+use testkit::nodegate::{eventually, fixtures};
 
 use crate::golden::{hold, normal};
 use crate::world::{HELD, TURN, World, world};
@@ -164,6 +165,33 @@ async fn what_the_documentation_shows_of_findings_and_suggestions_is_what_is_pri
     }
     let client = world.cluster.client().await?;
     rules::delete(&client, "mesh").await
+}
+
+#[tokio::test]
+async fn what_somebody_keeps_undoing_is_said() -> Result<()> {
+    const KEY: &str = "readiness.k8s.io/undone";
+    const UNDONE: &str = "somebody else keeps putting back taint";
+    let world = world().await?;
+    let _turn = TURN.lock().await;
+    let client = world.cluster.client().await?;
+    let rule = fixtures::rule("undone", KEY).waits_for("example.com/Undone");
+    let rule = rule.bootstrap_only().selects("pool", "undone");
+    rule.create(&client).await?;
+    let node = fixtures::node("undone").label("pool", "undone");
+    let node = node.condition("example.com/Undone", "True");
+    node.taint(KEY, "NoSchedule").create(&client).await?;
+    let taints = json!({"spec": {"taints": [{"key": KEY, "effect": "NoSchedule"}]}});
+    let explain = ["explain", "node/undone", "-o", "json"];
+    eventually("the rule waits", SOON * 3, async || {
+        patch_node(&client, "undone", &taints).await?;
+        let said = ask(&world.cluster.kubeconfig(), &explain).await?;
+        Ok(said.out.contains(UNDONE).then_some(()))
+    })
+    .await?;
+    let said = world.asks(&["check", "-o", "json"], 2).await?;
+    has_words(&said.out, UNDONE)?;
+    rules::delete(&client, "undone").await?;
+    delete_node(&client, "undone").await
 }
 
 #[tokio::test]

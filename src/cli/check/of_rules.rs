@@ -39,12 +39,15 @@ fn rejected(rule: &Rule) -> Option<Finding> {
 
 fn failing(snapshot: &Snapshot, rule: &Rule) -> Option<Finding> {
     const FIX: &str = "let what refuses it admit the controller's writes of nodes";
-    let cached = snapshot.view.cached_rules().get(&rule.name)?;
-    let failed = cached.object.status.failed_nodes.first()?;
-    let (node, why) = (&failed.node_name, failed.message.as_deref());
+    let status = &snapshot.view.cached_rules().get(&rule.name)?.object.status;
+    let failed = status.failed_nodes.iter();
+    let failed = failed.map(|it| (&it.node_name, it.message.as_deref(), FIX));
+    let pauses = status.nodegate.iter().flat_map(|it| &it.pauses);
+    let pauses = pauses.map(|it| (&it.node_name, Some(&*it.message), ""));
+    let (node, why, fix) = failed.chain(pauses).next()?;
     let why = why.unwrap_or_default();
     let what = format!("it cannot be applied to some nodes, such as node/{node}: {why}");
-    Some(Finding::of_rule(Check::FAILING, &rule.name, what, FIX))
+    Some(Finding::of_rule(Check::FAILING, &rule.name, what, fix))
 }
 
 fn conflicts<'a>(snapshot: &'a Snapshot, rule: &'a Rule) -> impl Iterator<Item = Finding> {

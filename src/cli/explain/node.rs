@@ -109,6 +109,18 @@ fn next(
     if let Some(leader) = snapshot.idle().and(leader) {
         return Some(check_controller(leader));
     }
+    let mut pauses = rules.iter();
+    if let Some(pause) = pauses.find_map(|it| snapshot.pause(&it.rule, &it.node)) {
+        let page = documentation::page("troubleshooting.md#a-taint-flaps");
+        let see = format!(
+            "kubectl get node {} -o yaml --show-managed-fields",
+            pause.node_name
+        );
+        return Some(NextStep::new(
+            format!("see what else writes the node ({page})"),
+            see,
+        ));
+    }
     let is_stuck = |it: &RuleOnNode| snapshot.stuck(&it.rule, &it.node).is_some();
     if rules.iter().any(is_stuck) {
         let page = documentation::page("troubleshooting.md#forbidden-or-failednodes");

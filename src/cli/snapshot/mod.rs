@@ -12,6 +12,7 @@ use jiff::Timestamp;
 pub(super) use leader::{Leader, LeaderHealth};
 pub(crate) use manifests::{Agent, Manifests, PoolManifest, arguments, image};
 use nodegate_cluster::{Gap, ResourceKind};
+use nodegate_core::api::Pause;
 use nodegate_core::condition::{Watch, can_share_a_node};
 use nodegate_core::finding::{Backing, Finding, summed_up};
 use nodegate_core::guard::Limits;
@@ -117,13 +118,26 @@ impl Snapshot {
         self.view.prepare();
     }
 
-    /// Why a rule's decision is not carried out: it could not be, by the rule's status, which lists only some nodes, or none leads.
+    /// Why a rule's decision is not carried out: none leads, or something keeps it, by the rule's status, which lists only some nodes.
     pub(crate) fn stuck(&self, rule: &str, node: &str) -> Option<String> {
+        let paused = self.pause(rule, node).map(|Pause { message, until, .. }| {
+            let left = until.as_ref().map(|at| at.0.duration_since(self.at));
+            let left = left.map_or(0, |left| left.as_secs());
+            let again = format!("; it tries again in {left} s");
+            message.clone() + if left > 0 { &again } else { "" }
+        });
         let cached = self.view.cached_rules().get(rule);
         let mut failed = cached.iter().flat_map(|it| &it.object.status.failed_nodes);
         let failed = failed.find(|it| it.node_name == node);
-        let why = failed.and_then(|it| it.message.clone());
-        why.or_else(|| self.idle())
+        let failed = failed.and_then(|it| it.message.clone());
+        self.idle().or(paused).or(failed)
+    }
+
+    /// What keeps a rule from changing a node for now, by its status.
+    pub(crate) fn pause(&self, rule: &str, node: &str) -> Option<&Pause> {
+        let status = &self.view.cached_rules().get(rule)?.object.status;
+        let mut pauses = status.nodegate.iter().flat_map(|it| &it.pauses);
+        pauses.find(|it| it.node_name == node)
     }
 
     /// Why nothing is decided; `None` if a controller leads, or that is unknown.

@@ -12,6 +12,7 @@ use super::disruption::Disruption;
 use super::duration::Duration;
 use super::repair::Repair;
 use super::rule::is_default;
+use super::words::words;
 
 /// The maximum number of a condition's reasons.
 const MAX_REASONS: usize = 16;
@@ -144,7 +145,43 @@ pub struct NodegateStatus {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = MAX_SETBACKS))]
     pub setbacks: Vec<Setback>,
+
+    /// Nodes that something keeps the rule from changing for now. Not all of them where there are many.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = MAX_PAUSES))]
+    pub pauses: Vec<Pause>,
 }
+
+/// What keeps a rule from changing a node for now.
+#[derive(JsonSchema, Serialize, Deserialize, Clone, Debug, PartialEq, Eq)]
+#[serde(rename_all = "camelCase")]
+pub struct Pause {
+    /// Name of the node.
+    #[schemars(length(max = 253))]
+    pub node_name: String,
+
+    /// What it is, in one word.
+    pub reason: PauseReason,
+
+    /// What it is, in full, and what to do about it.
+    #[schemars(length(max = 1024))]
+    pub message: String,
+
+    /// When the rule goes on; absent if there is nothing to change now.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>", extend("format" = "date-time"))]
+    pub until: Option<Time>,
+}
+
+words! {
+    /// What keeps a rule from changing a node for now, in one word.
+    pub enum PauseReason {
+        Contended = "Contended",
+    }
+}
+
+/// How many nodes of `pauses` are listed.
+pub const MAX_PAUSES: usize = 100;
 
 /// A repair since which no node has got ready.
 #[derive(JsonSchema, Serialize, Deserialize, Clone, Debug, PartialEq, Eq)]

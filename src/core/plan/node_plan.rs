@@ -1,6 +1,7 @@
 //! The plan for one node.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -191,6 +192,12 @@ words! {
 pub struct TaintId {
     pub key: String,
     pub effect: String,
+}
+
+impl fmt::Display for TaintId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.key, self.effect)
+    }
 }
 
 /// What changes among the conditions that the controller publishes.

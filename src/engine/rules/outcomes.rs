@@ -31,6 +31,15 @@ impl Rules {
                 work.evaluated(node, plan, outcome, record, out);
             }
         }
+        for record in &mut *records {
+            if let Some(work) = self.works.get_mut(&record.rule)
+                && let pause = write.pause(&node.name, &work.name, out).map(Box::new)
+                && pause != record.pause
+            {
+                record.pause = pause;
+                work.status_changed(out);
+            }
+        }
         let deleting = || set.rules().iter().filter(|rule| rule.deleting);
         for record in &mut *records {
             record.is_clean = true;

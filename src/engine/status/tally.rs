@@ -6,7 +6,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use smallvec::SmallVec;
 
-use nodegate_core::api::{ConditionPolicy, ConditionStatus};
+use nodegate_core::api::{ConditionPolicy, ConditionStatus, Pause};
 use nodegate_core::plan::{ConditionOutcome, Decision, NodePlan, Outcome, Standing, WaitReason};
 use nodegate_core::rule::{CompiledSpec, Rule};
 
@@ -23,6 +23,8 @@ pub struct Record {
     held_since: Option<Timestamp>,
     /// The message with which the rule failed on the node, and when.
     pub failure: Option<Box<(String, Timestamp)>>,
+    /// What keeps the rule from changing the node for now.
+    pub pause: Option<Box<Pause>>,
     /// Whether a rule that is being deleted has removed all that it left on the node.
     pub is_clean: bool,
     /// Whether it has yet to remove its taint.
@@ -106,7 +108,7 @@ impl Record {
     }
 
     pub fn is_empty(&self) -> bool {
-        self.found.is_none() && self.failure.is_none() && self.is_clean
+        self.found.is_none() && self.failure.is_none() && self.pause.is_none() && self.is_clean
     }
 
     /// Whether the condition at this place had this status at the last outcome; `None` if the node lacked it.
@@ -119,7 +121,9 @@ impl Record {
     pub(super) fn is_held(&self) -> bool {
         let mut found = self.found.iter();
         found.any(|found| match found.standing {
-            Standing::Governs(decision) if self.failure.is_none() => decision.holds(),
+            Standing::Governs(decision) if self.failure.is_none() && self.pause.is_none() => {
+                decision.holds()
+            }
             _ => found.tainted,
         })
     }
@@ -160,6 +164,10 @@ impl<'a> Tally<'a> {
     pub(super) fn failures(&self) -> impl Iterator<Item = (&'a Arc<str>, &'a (String, Timestamp))> {
         let records = self.0.iter();
         records.filter_map(|(node, record)| Some((*node, &**record.failure.as_ref()?)))
+    }
+
+    pub(super) fn pauses(&self) -> impl Iterator<Item = &'a Pause> {
+        self.0.iter().filter_map(|(_, it)| it.pause.as_deref())
     }
 
     pub(crate) fn matched(&self) -> usize {

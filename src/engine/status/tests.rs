@@ -99,6 +99,7 @@ fn counts_are_exact_and_held_nodes_come_first() {
         failed_node_count: 1,
         allowed_generation: None,
         setbacks: Vec::new(),
+        pauses: Vec::new(),
     };
     assert_eq!(status.nodegate.as_ref(), Some(&counts));
     let evaluated: Vec<_> = status

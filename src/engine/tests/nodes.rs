@@ -65,6 +65,20 @@ fn a_taint_that_somebody_else_keeps_taking_off_is_put_back_more_and_more_slowly(
     assert_eq!(bench.gauge(&TAINTS_CONTENDED, &["r"]), Some(1));
     bench.wait(2000);
     assert_eq!(bench.taints("n"), [""; 0]);
+    let ours = bench.status("r")["nodegate"].clone();
+    let pause = &ours["pauses"][0];
+    let said = [&pause["nodeName"], &pause["reason"], &pause["message"]];
+    let expected = [
+        "n",
+        "Contended",
+        "somebody else keeps removing taint 'readiness.k8s.io/gate:NoSchedule', which the rule adds: let only one of the two \
+         manage it (the API server's audit log names the other)",
+    ];
+    assert_eq!(said, expected, "{ours}");
+    assert!(
+        pause["until"].is_string() && ours["heldNodes"] == 0,
+        "{ours}"
+    );
     bench.wait(4000);
     assert_eq!(bench.taints("n"), [GATE]);
     let told = bench.told();
@@ -75,13 +89,29 @@ fn a_taint_that_somebody_else_keeps_taking_off_is_put_back_more_and_more_slowly(
     let [contended] = contended[..] else {
         panic!("{told:?}");
     };
-    assert!(contended.contains("4 times in 1 s. The rule leaves it so for"));
+    assert!(contended.contains("and longer each time, after 4 times in 1 s: somebody else"));
     let counted = bench.counted();
     let is_undone = |count: &&String| *count == "Undone r";
     assert_eq!(counted.iter().filter(is_undone).count(), 5);
     bench.wait(70_000);
     let contended = bench.gauge(&TAINTS_CONTENDED, &["r"]);
     assert_eq!(contended, Some(0), "it has stood since");
+    let ours = &bench.status("r")["nodegate"];
+    assert!(ours["pauses"].is_null() && ours["heldNodes"] == 1, "{ours}");
+}
+
+#[test]
+fn a_rule_that_wants_what_somebody_else_did_waits_for_nothing() {
+    let mut bench = Bench::new(&[gate()], &[node("n")]);
+    while bench.taints("n") == [GATE] {
+        bench.wait(100);
+        bench.change("n", |node| node["spec"]["taints"] = json!([]));
+    }
+    bench.wait(2000);
+    network(&mut bench, "n", "True");
+    bench.wait(2000);
+    let ours = &bench.status("r")["nodegate"];
+    assert!(ours["pauses"].is_null(), "{ours}");
 }
 
 #[test]

@@ -143,7 +143,10 @@ fn node_agrees(said: &Value, node: &Value, rules: &[&Value]) -> Result<()> {
         }
         let is_tainted = has_taint(node, rule);
         let state = it["state"].as_str().unwrap_or_default();
+        let why = it["why"].as_str().unwrap_or_default();
         let is_done = match state {
+            // It says itself that the controller has not done what it should have.
+            _ if why.starts_with("the controller has known this since") => false,
             "held" => is_tainted,
             "notHeld" | "waiting" => !is_tainted,
             "gating" | "releasing" => false,

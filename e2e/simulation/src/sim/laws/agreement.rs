@@ -120,7 +120,8 @@ fn is_settling(moment: &Moment<'_>) -> bool {
 /// Whether a limit may have blocked the node's repair while there was a fault, of which the command line does not know.
 fn may_be_blocked(moment: &Moment<'_>, it: &RuleOnNode) -> bool {
     let mut ends = moment.faults.iter().filter_map(Fault::ends);
-    it.state == State::Releasing && ends.any(|end| moment.cluster.now() <= end + REGAINED + BLOCKED)
+    let promises = it.state == State::Releasing || is_overdue(it);
+    promises && ends.any(|end| moment.cluster.now() <= end + REGAINED + BLOCKED)
 }
 
 /// Whether only a watcher can know what the rule concludes from a reboot: one before the bootstrap was completed, of which
@@ -154,9 +155,15 @@ fn is_of_drivers(it: &ConditionOnNode) -> bool {
     matches!(it.source, "csiNode" | "criticalComponents")
 }
 
+/// Whether the answer is that the controller has not done what it should have: that is a promise, too.
+fn is_overdue(it: &RuleOnNode) -> bool {
+    it.why.starts_with("the controller has known this since")
+}
+
 /// Checks that the controller has done what the answer says.
 fn is_done(it: &RuleOnNode) -> Result<(), String> {
     let is_right = match it.state {
+        _ if is_overdue(it) => false,
         State::Held => it.tainted,
         State::NotHeld | State::Waiting => !it.tainted,
         State::Gating | State::Releasing => false,
