@@ -65,10 +65,11 @@ pub(super) async fn run(common: &CommonArgs) -> anyhow::Result<ExitCode> {
 /// A node and a rule.
 type Pair = (Arc<str>, Arc<str>);
 
-/// A line for each node that is held for another reason than before, or not any more: time, node, what, rule, why.
+/// A line for each taint of a rule that came, stays for another reason than before, or went: time, node, what, rule, why.
 fn changes(held: &mut BTreeMap<Pair, RuleOnNode>, read: &Snapshot) -> String {
     let rows = rows(read).into_iter();
-    let rows = rows.filter(|it| it.holds() || it.state == State::Releasing);
+    let is_governed = |it: &RuleOnNode| it.holds() || it.state == State::Releasing;
+    let rows = rows.filter(|it| it.tainted && is_governed(it));
     let now = rows.map(|it| ((it.node.clone(), it.rule.clone()), it));
     let now: BTreeMap<Pair, RuleOnNode> = now.collect();
     let at = read.at;
@@ -95,4 +96,44 @@ pub(super) async fn change(live: &mut Live<'_>, by: Instant) {
     let _ = timeout_at(by.into(), live.changed()).await;
     let end = Instant::now() + TOGETHER;
     while Instant::now() < end && timeout_at(end.into(), live.changed()).await.is_ok() {}
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::Scene;
+    use crate::testing::{GATE, at, node, rule};
+
+    #[test]
+    fn only_taints_that_were_seen_are_told() {
+        let mut held = BTreeMap::new();
+        let mut told = |node, second| {
+            let scene = Scene::default().rule(&rule("r").waits_for("Net"));
+            changes(&mut held, &scene.node(node).read(at(second)))
+        };
+        let tainted = || node("n").dated_taint(GATE, "NoSchedule");
+        let met = || tainted().condition("Net", "True");
+        let why = "Net is not reported (counts as Unknown, must be True)";
+        let came = format!("2026-01-01T00:01:10Z n held r {why}\n");
+        for (what, node, second, expected) in [
+            ("to be gated", node("n"), 60, ""),
+            (
+                "met before it was",
+                node("n").condition("Net", "True"),
+                65,
+                "",
+            ),
+            ("gated", tainted(), 70, &*came),
+            ("the same", tainted(), 75, ""),
+            ("to be released", met(), 80, ""),
+            (
+                "released",
+                node("n").condition("Net", "True"),
+                85,
+                "2026-01-01T00:01:25Z n released r\n",
+            ),
+        ] {
+            assert_eq!(told(node, second), expected, "{what}");
+        }
+    }
 }
