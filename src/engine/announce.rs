@@ -155,12 +155,17 @@ fn lacks(outcome: &Outcome<'_>) -> Vec<(Arc<str>, ConditionStatus, String)> {
 
 /// Who undoes a rule's change of this part, and what to do about it; `None` if it is no taint.
 pub(super) fn opposition(part: &Part, change: Change) -> Option<(PauseReason, String)> {
-    let Part::Taint(taint) = part else {
-        return None;
-    };
-    let (they, we) = match change {
-        Some(_) => ("removing", "adds"),
-        None => ("putting back", "removes"),
+    let (they, we, taint) = match (part, change) {
+        (Part::Gating(taint, daemon_set), _) => {
+            let why = format!(
+                "DaemonSet {daemon_set} is meant for the node only while it has no taint '{taint}': something reacts to the taint. \
+                 Let that tolerate it, or let the rule wait for something else"
+            );
+            return Some((PauseReason::ReactsToTaint, why));
+        }
+        (Part::Taint(taint), Some(_)) => ("removing", "adds", taint),
+        (Part::Taint(taint), None) => ("putting back", "removes", taint),
+        _ => return None,
     };
     let why = format!(
         "somebody else keeps {they} taint '{taint}', which the rule {we}: let only one of the two manage it (the API server's \

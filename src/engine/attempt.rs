@@ -2,17 +2,21 @@
 //!
 //! Contention: someone keeps undoing a change. A thing is changed one way and back by turns, so a change that is made twice in a
 //! row was undone in between. The controller repeats it at once a few times a minute, then with growing pauses, until they stop.
+//! So it does, over half an hour, with gatings by a component that comes and goes with the taint.
 
 use std::time::{Duration, Instant};
 
 use super::error::RequestError;
 use nodegate_core::backoff::{Backoff, Pauses};
+use nodegate_core::object::ObjectKey;
 use nodegate_core::plan::TaintId;
 
 /// This many repeats of a change within [`WINDOW`] are contention.
 const TOLERATED: u32 = 4;
 const WINDOW: Duration = Duration::from_secs(60);
 const CONTENDED: Pauses = Pauses::between(Duration::from_secs(5), Duration::from_secs(5 * 60));
+/// The same for gatings: labels that have gone hold a node for five minutes more.
+const GATED: Pauses = Pauses::between(Duration::from_secs(20 * 60), Duration::from_secs(4 * 3600));
 /// After a conflict: a few retries are all but immediate.
 const CONFLICT: Pauses = Pauses::between(Duration::from_millis(1), Duration::from_secs(30));
 
@@ -32,6 +36,8 @@ pub struct Attempt {
     /// ...since this time.
     since: Option<Instant>,
     contended_by: Option<Box<str>>,
+    /// Whether each change is a repeat: it is made only after it was taken back.
+    gates: bool,
 }
 
 /// How often someone else has undone a change by the time it is repeated.
@@ -71,16 +77,19 @@ impl Attempt {
     /// Notes that a rule made this change. Returns `Some` if it repeats the last one, which had been undone.
     pub fn made(&mut self, change: Change, rule: &str, now: Instant) -> Option<Undone> {
         if self.has_stood(now) {
-            *self = Self::default();
+            *self = Self {
+                gates: self.gates,
+                ..Self::default()
+            };
         }
-        let is_repeat = self.last.is_some_and(|(last, _)| last == change);
+        let is_repeat = self.gates || self.last.is_some_and(|(last, _)| last == change);
         self.last = Some((change, now));
         if !is_repeat {
             return None;
         }
         let is_over = self
             .since
-            .is_none_or(|since| now.duration_since(since) > WINDOW);
+            .is_none_or(|since| now.duration_since(since) > self.window());
         if is_over && self.contended_by.is_none() {
             self.since = Some(now);
             self.repeats = 0;
@@ -88,7 +97,8 @@ impl Attempt {
         self.repeats += 1;
         let mut pause = Duration::ZERO;
         if self.repeats >= TOLERATED {
-            pause = CONTENDED.after(self.repeats + 1 - TOLERATED, now);
+            let pauses = if self.gates { GATED } else { CONTENDED };
+            pause = pauses.after(self.repeats + 1 - TOLERATED, now);
             self.backoff.retry_at(now + pause);
             self.contended_by = Some(rule.into());
         }
@@ -99,12 +109,17 @@ impl Attempt {
         })
     }
 
+    /// Within which time repeats are contention.
+    fn window(&self) -> Duration {
+        WINDOW * if self.gates { 30 } else { 1 }
+    }
+
     /// When contention is over if the last change stands until then.
     pub(super) fn stands_by(&self) -> Option<Instant> {
         let (_, made) = self.last?;
         let until = self.backoff.not_before(made);
         let pause = until.map_or(Duration::ZERO, |at| at - made);
-        Some(made + WINDOW.max(2 * pause))
+        Some(made + self.window().max(2 * pause))
     }
 
     fn has_stood(&self, now: Instant) -> bool {
@@ -121,6 +136,8 @@ pub(super) enum Part {
     Records(Option<TaintId>),
     Annotation(String),
     Condition(Box<str>),
+    /// Gatings of the node by this taint for lack of a pod of this `DaemonSet`.
+    Gating(TaintId, ObjectKey),
 }
 
 #[derive(Debug, Default)]
@@ -140,7 +157,11 @@ impl Parts {
         let known = self.0.iter().position(|(it, _)| it == part);
         let known = known.unwrap_or_else(|| {
             self.0.reserve_exact(1);
-            self.0.push((part.clone(), Attempt::default()));
+            let attempt = Attempt {
+                gates: matches!(part, Part::Gating(..)),
+                ..Attempt::default()
+            };
+            self.0.push((part.clone(), attempt));
             self.0.len() - 1
         });
         &mut self.0[known].1
@@ -204,11 +225,15 @@ mod tests {
     const S: Duration = Duration::from_secs(1);
     const ADDED: Change = Some(0);
 
-    fn taint() -> Part {
-        Part::Taint(TaintId {
+    fn taint_id() -> TaintId {
+        TaintId {
             key: "gate".into(),
             effect: String::new(),
-        })
+        }
+    }
+
+    fn taint() -> Part {
+        Part::Taint(taint_id())
     }
 
     fn add(parts: &mut Parts, now: Instant) {
@@ -262,6 +287,28 @@ mod tests {
             let seen = (waits, contended(&parts, last).len() == 1);
             assert_eq!(seen, (is_contended, is_contended), "every {every} s");
         }
+    }
+
+    #[test]
+    fn a_fourth_gating_by_one_component_within_half_an_hour_waits_longer_each_time() {
+        let part = Part::Gating(taint_id(), ObjectKey::new("n10", "plugin"));
+        let gatings = |every: u32| {
+            let (mut now, mut parts) = (Instant::now(), Parts::default());
+            let pauses = (0..6).map(|_| {
+                parts.forget(|_| false, |_, _| false, now);
+                parts.get_mut(&part).made(ADDED, "r", now);
+                let until = parts.not_before(&part, ADDED, now);
+                let pause = until.map_or(Duration::ZERO, |it| it - now);
+                now = until.unwrap_or(now) + every * S;
+                pause.as_secs() / 60
+            });
+            pauses.collect::<Vec<_>>()
+        };
+        let pauses = gatings(6 * 60);
+        assert_eq!(pauses[..3], [0, 0, 0]);
+        assert!((10..=20).contains(&pauses[3]), "{pauses:?}");
+        assert!((40..=80).contains(&pauses[5]), "{pauses:?}");
+        assert_eq!(gatings(16 * 60), [0; 6]);
     }
 
     #[test]

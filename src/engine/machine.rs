@@ -339,7 +339,8 @@ impl Engine {
         let cost = 1 + rules + rules * rules / 64 + (1 + rules) * state.size(cluster) / 32;
         self.allowance = self.allowance.saturating_sub(cost);
 
-        work.write.settle(node, &plan, now.monotonic);
+        let runs = |daemon_set: &_| state.runs(daemon_set, cluster);
+        work.write.settle(node, &plan, runs, now.monotonic);
         let (set, records) = (cluster.rules, &mut work.records);
         self.rules
             .evaluated(node, &plan, set, &work.write, records, &mut self.out);

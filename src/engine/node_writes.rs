@@ -18,7 +18,7 @@ use super::patch;
 use super::schedule::Why;
 use super::startups::Startups;
 use nodegate_core::api::Pause;
-use nodegate_core::object::{Node, Taint, Version, Watched, whole_second};
+use nodegate_core::object::{Node, ObjectKey, Taint, Version, Watched, whole_second};
 use nodegate_core::plan::{ChangeKind, Decision, NodePlan, Outcome, TaintChange, TaintPlan};
 use nodegate_core::rule::{CompiledSpec, Rule, is_foreign, ownership::Ownership};
 
@@ -72,11 +72,20 @@ impl WriteWork {
         plan.changes.is_empty() && self.parts.refusals(&records_of(plan)) >= GIVEN_UP
     }
 
-    /// Forgets what does not matter to this plan any more.
-    pub fn settle(&mut self, node: &Node, plan: &NodePlan<'_>, now: Instant) {
+    /// Forgets what does not matter to this plan any more. `runs` tells whether a `DaemonSet` has a Ready pod on the node.
+    pub fn settle(
+        &mut self,
+        node: &Node,
+        plan: &NodePlan<'_>,
+        runs: impl Fn(&ObjectKey) -> bool,
+        now: Instant,
+    ) {
         let is_part = |part: &Part, it| part_of(it) == *part || records_of(it) == *part;
         let is_wanted = |part: &Part| plan.taints.iter().any(|it| is_part(part, it));
-        let is_right = |part: &Part, change| is_rightly_undone(node, plan, part, change);
+        let is_right = |part: &Part, change| match part {
+            Part::Gating(_, daemon_set) => runs(daemon_set),
+            part => is_rightly_undone(node, plan, part, change),
+        };
         self.parts.forget(is_wanted, is_right, now);
     }
 
@@ -264,16 +273,21 @@ fn can_be_bare(plan: &TaintPlan) -> bool {
     !plan.changes.is_empty() && !plan.changes.iter().any(|change| change.gave_up)
 }
 
-/// What a plan does to each taint; if it changes none, to each annotation.
+/// What a plan does to each taint, and for lack of which component; if it changes none, to each annotation.
 fn changes(plan: &TaintPlan) -> impl Iterator<Item = (Part, Change, Option<&TaintChange>)> {
     let taints = plan.changes.iter().map(|change| {
         let is_added = change.kind == ChangeKind::Added;
         (Part::Taint(change.id()), is_added, Some(change))
     });
+    let gatings = plan.changes.iter().filter_map(|change| {
+        let part = Part::Gating(change.id(), change.missing.clone()?);
+        Some((part, true, Some(change)))
+    });
     let alone = plan.annotations.iter().filter(|_| plan.changes.is_empty());
     let annotations =
         alone.map(|(key, value)| (Part::Annotation(key.clone()), value.is_some(), None));
     taints
+        .chain(gatings)
         .chain(annotations)
         .map(|(part, is_added, change)| (part, is_added.then_some(0), change))
 }
@@ -297,7 +311,7 @@ fn is_rightly_undone(node: &Node, plan: &NodePlan<'_>, part: &Part, change: Chan
                 annotations.any(|it| it.contains_key(key)),
             )
         }
-        Part::Records(_) | Part::Condition(_) => return false,
+        Part::Records(_) | Part::Condition(_) | Part::Gating(..) => return false,
     };
     is_there != change.is_some() && plan.stale.is_empty() && !is_wanted
 }

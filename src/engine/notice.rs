@@ -60,7 +60,7 @@ topics! {
     TAINT_ADOPTED: Normal "TaintAdopted" "AdoptTaint" on "Node",
         "A rule has adopted a taint that it did not add.";
     TAINT_CONTENDED: Warning "TaintContended" "Wait" on "Node",
-        "Another component keeps undoing what a rule does to its taint.";
+        "Another component keeps undoing what a rule does to its taint, or a `DaemonSet` comes and goes with the taint.";
     DAEMON_SETS_UNSCHEDULED: Warning "UnscheduledNodeCriticalDaemonSets" "WaitForCriticalComponents" on "Node",
         "A critical `DaemonSet` that is meant for the node has no pod there. Normal after a second, as on each node that \
          joins, and a Warning after a minute.";

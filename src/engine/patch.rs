@@ -249,6 +249,7 @@ mod tests {
             taint: taint(key),
             transition: None,
             why: String::new(),
+            missing: None,
             components_ready: false,
             gave_up: false,
         };

@@ -177,6 +177,7 @@ words! {
     /// What keeps a rule from changing a node for now, in one word.
     pub enum PauseReason {
         Contended = "Contended",
+        ReactsToTaint = "ReactsToTaint",
     }
 }
 

@@ -61,6 +61,7 @@ impl<'a> Draft<'a> {
                 taint: taint.clone(),
                 transition: None,
                 why: why.into(),
+                missing: None,
                 components_ready: false,
                 gave_up: false,
             });

@@ -10,7 +10,7 @@ use super::decision::{Decision, WaitReason};
 use super::outcome::Outcome;
 use crate::api::{ConditionStatus, words};
 use crate::condition::{Detail, Source, Watch};
-use crate::object::{Node, NodeClaim, Taint};
+use crate::object::{Node, NodeClaim, ObjectKey, Taint};
 use crate::repair::{Deadline, Verdict};
 use crate::rule::{Rule, ownership::owner_key};
 
@@ -162,6 +162,8 @@ pub struct TaintChange {
     pub transition: Option<Timestamp>,
     /// Why, as a complete sentence.
     pub why: String,
+    /// The `DaemonSet` for lack of whose pod the taint is added.
+    pub missing: Option<ObjectKey>,
     /// Whether the rule waited for critical components, which are now ready.
     pub components_ready: bool,
     /// Whether the node was not ready in time, so that the taint is removed with unmet conditions.

@@ -7,6 +7,7 @@ use jiff::Timestamp;
 use super::decision::Decision;
 use crate::api::{ConditionPolicy, ConditionStatus, RepairAction};
 use crate::condition::{Condition, Detail, Facts, Source};
+use crate::object::ObjectKey;
 use crate::repair::{Deadline, NoTtl, Verdict};
 use crate::rule::{CompiledSpec, RequiredCondition, Rule, ownership::BootstrapRecord};
 use crate::text::quoted;
@@ -135,6 +136,15 @@ impl<'a> Outcome<'a> {
     /// The conditions that are unmet.
     pub fn unmet(&self) -> impl Iterator<Item = &ConditionOutcome<'a>> {
         unmet(&self.findings)
+    }
+
+    /// The `DaemonSet`s that lack a pod on the node.
+    pub fn missing(&self) -> impl Iterator<Item = &'a ObjectKey> {
+        let details = self.unmet().filter_map(ConditionOutcome::detail);
+        details.flat_map(|it| match it {
+            Detail::DaemonSetPodMissing { daemon_sets } => daemon_sets.iter().copied().collect(),
+            _ => Vec::new(),
+        })
     }
 
     /// Whether any condition has not been observed yet.

@@ -11,7 +11,7 @@ use crate::condition::{
     ByGroup, Component, ComponentGroup, Condition, CriticalComponentClass, Detail, NamedComponent,
     Observations, Watch,
 };
-use crate::object::{CsiNode, DaemonSet, Kept, Node, ObjectKey, Pod, ResourceSlice};
+use crate::object::{CsiNode, DaemonSet, Kept, Node, ObjectKey, Pod, PodReady, ResourceSlice};
 use crate::repair::{Census, Karpenter};
 use crate::rule::{CompiledSpec, RuleSet};
 
@@ -104,6 +104,16 @@ pub struct NodeState<'a> {
 }
 
 impl NodeState<'_> {
+    /// Whether this `DaemonSet` has a Ready pod on the node.
+    pub fn runs(&self, daemon_set: &ObjectKey, cluster: ClusterState<'_>) -> bool {
+        let mut pods = self.pods.iter().flat_map(|(group, pods)| {
+            let known = cluster.daemon_sets(*group).get(daemon_set);
+            pods.iter()
+                .filter(move |pod| known.is_some_and(|it| it.owns(pod)))
+        });
+        pods.any(|pod| pod.is_live() && pod.ready != PodReady::No)
+    }
+
     /// How many objects and parts of the node an evaluation looks at: what a kubelet or a tenant can make many of.
     pub fn size(&self, cluster: ClusterState<'_>) -> usize {
         let daemon_sets: usize = cluster.daemon_sets.values().map(BTreeMap::len).sum();

@@ -264,6 +264,7 @@ impl<'a> Draft<'a> {
                 }
                 ChangeKind::Removed => "the conditions are met".into(),
             },
+            missing: outcome.missing().next().filter(|_| !removed).cloned(),
             components_ready: removed && !gave_up && outcome.spec.waits_for_components(),
             gave_up,
         };
