@@ -61,6 +61,7 @@ fn labeller(label: &str) -> Option<(&'static str, &'static [&'static str])> {
             &["node-feature-discovery", "gpu-feature-discovery"],
         ),
         "amd.com" => ("AMD's GPU Operator", &["node-labeller"]),
+        "kmm.node.kubernetes.io" => ("Kernel Module Management", &[]),
         "intel.feature.node.kubernetes.io" => ("Intel's device plugins", &[]),
         _ => return None,
     })

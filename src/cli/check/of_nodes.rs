@@ -7,7 +7,7 @@ use super::of_daemon_sets::needs_label;
 use crate::snapshot::{PoolManifest, Snapshot, arguments, image};
 use crate::status::{StrayTaint, stray_taints};
 use nodegate_cluster::ResourceKind;
-use nodegate_core::api::TaintEffect;
+use nodegate_core::api::{EnforcementMode, TaintEffect};
 use nodegate_core::finding::{Check, Finding, Severity};
 use nodegate_core::object::ObjectKey;
 use nodegate_core::object::karpenter::NODE_POOL_LABEL;
@@ -28,6 +28,7 @@ pub(super) fn findings(snapshot: &Snapshot) -> Vec<Finding> {
         }
         for deployment in &snapshot.manifests.deployments {
             found.extend(of_autoscaler(deployment, &rule.name, spec));
+            found.extend(of_descheduler(deployment, &rule.name, spec));
         }
     }
     // A rule that could not be read may remove them.
@@ -128,6 +129,24 @@ fn makes_nodes_for(pool: &PoolManifest, spec: &CompiledSpec) -> bool {
         is_there || !needs_label(requirement) || COMMON.iter().any(|part| key.contains(part))
     };
     wanted.iter().all(is_known) && overlap(wanted, &of_pool)
+}
+
+fn of_descheduler(deployment: &Deployment, rule: &str, spec: &CompiledSpec) -> Option<Finding> {
+    let pod = deployment.spec.as_ref()?.template.spec.as_ref()?;
+    let is_it = pod
+        .containers
+        .iter()
+        .any(|it| image(it).contains("descheduler"));
+    let gates_again =
+        spec.mode == EnforcementMode::Continuous && spec.effect == TaintEffect::NoSchedule;
+    let key = &spec.taint.key;
+    let what = format!(
+        "where its policy has RemovePodsViolatingNodeTaints, it evicts what runs on a node that rule '{rule}' gates again and does \
+         not tolerate {key}"
+    );
+    let fix = format!("let the plugin leave out the taint: excludedTaints: [{key}]");
+    let object = format!("deployment/{}", ObjectKey::of(&deployment.metadata));
+    (is_it && gates_again).then(|| Finding::new(Check::DESCHEDULER, object, what, fix))
 }
 
 fn of_autoscaler(deployment: &Deployment, rule: &str, spec: &CompiledSpec) -> Option<Finding> {

@@ -95,7 +95,7 @@ macro_rules! details {
 
 const SILENT: &str = "its reporter on this node is silent";
 const FIND_REPORTER: &str = "look for the reporter's pod on the node";
-const PLUGIN_LOG: &str = "read the log of the device plugin's pod on the node";
+const PLUGIN_LOG: &str = "read the log of the device plugin's pod on the node (some, such as Kernel Module Management's, shun tainted nodes)";
 
 details! {
     f;
