@@ -89,6 +89,7 @@ impl Scene {
             unready: BTreeMap::new(),
             manifests: Manifests::default(),
             kept_out: BTreeMap::new(),
+            no_pod: BTreeMap::new(),
             gaps: Vec::new(),
             unreadable: Vec::new(),
         }

@@ -167,6 +167,45 @@ async fn what_the_documentation_shows_of_findings_and_suggestions_is_what_is_pri
     rules::delete(&client, "mesh").await
 }
 
+/// A `DaemonSet` that no node has room for.
+const CROWDED: &str = "
+apiVersion: apps/v1
+kind: DaemonSet
+metadata: {name: crowded, namespace: default}
+spec:
+  selector: {matchLabels: {app: crowded}}
+  template:
+    metadata: {labels: {app: crowded}}
+    spec:
+      nodeSelector: {pool: crowded}
+      tolerations: [{operator: Exists}]
+      containers: [{name: agent, image: example.com/agent, resources: {requests: {cpu: 100}}, readinessProbe: {exec: {command: [a]}}}]
+";
+
+#[tokio::test]
+async fn why_a_daemon_set_has_no_pod_on_a_node_is_said() -> Result<()> {
+    let world = world().await?;
+    let _turn = TURN.lock().await;
+    let client = world.cluster.client().await?;
+    world.cluster.apply(CROWDED).await?;
+    let rule = fixtures::rule("crowded", "readiness.k8s.io/crowded").selects("pool", "crowded");
+    let rule = rule.waits_for("daemonset.nodegate.dev/default.crowded");
+    rule.create(&client).await?;
+    let node = fixtures::node("crowded").label("pool", "crowded");
+    let node = node.allocatable("pods", "100").allocatable("cpu", "8");
+    node.managed_by_kwok().create(&client).await?;
+    let explain = ["explain", "node/crowded", "-o", "json"];
+    eventually("it says what the scheduler says", SOON * 3, async || {
+        let said = ask(&world.cluster.kubeconfig(), &explain).await?;
+        Ok(said.out.contains("Insufficient cpu").then_some(()))
+    })
+    .await?;
+    let delete = "delete daemonset crowded -n default";
+    world.cluster.types(delete).await?;
+    rules::delete(&client, "crowded").await?;
+    delete_node(&client, "crowded").await
+}
+
 #[tokio::test]
 async fn what_somebody_keeps_undoing_is_said() -> Result<()> {
     const KEY: &str = "readiness.k8s.io/undone";

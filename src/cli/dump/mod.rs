@@ -145,7 +145,8 @@ fn filters(kind: ResourceKind, snapshot: &Snapshot) -> Vec<Filter> {
         ResourceKind::Leases => vec![Filter::named(LEASE)],
         ResourceKind::ConfigMaps => vec![Filter::named(CONFIG_MAP.0).within(leaders)],
         ResourceKind::Events => vec![
-            all.clone().warnings(),
+            all.clone().warnings("Pod"),
+            all.clone().warnings("DaemonSet"),
             all.is("involvedObject.kind", "Node"),
         ],
         ResourceKind::Pods => {

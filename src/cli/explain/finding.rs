@@ -230,16 +230,21 @@ impl Cause {
 
 fn no_pod(key: &ObjectKey, node: &Node, snapshot: &Snapshot) -> Cause {
     let ObjectKey { namespace, name } = key;
-    // A pod that is being deleted still shows the reason.
+    // A pod that is being deleted still shows the reason. Pods that are not bound are those for this node.
     let of_it = snapshot.unready.values().find(|UnreadyPod { pod, .. }| {
-        node_of(pod) == &*node.name
+        [&*node.name, ""].contains(&node_of(pod))
             && pod.metadata.namespace.as_deref() == Some(namespace)
             && owner(pod).is_some_and(|it| it.kind == "DaemonSet" && it.name == **name)
+    });
+    let others = snapshot.no_pod.get(key).into_iter().flatten();
+    let others = others.map(|(object, message, since)| Cause {
+        since: *since,
+        ..Cause::new(object.clone(), message.trim())
     });
     let why = "it is meant for this node and has no pod there";
     let cause = Cause::of("daemonset", key, why);
     Cause {
-        causes: of_it.map(of_unready).into_iter().collect(),
+        causes: of_it.map(of_unready).into_iter().chain(others).collect(),
         ..cause.then(
             "see why the DaemonSet has no pod on the node",
             format!("kubectl -n {namespace} describe daemonset {name}"),

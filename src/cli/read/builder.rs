@@ -12,6 +12,7 @@ use k8s_openapi::api::core::v1::{Event, Pod};
 
 use super::controller::{config, instances, leader, limits};
 use super::kept_out::kept_out;
+use super::no_pod::no_pod;
 use super::source::{ObjectSource, record_gap};
 use crate::failure::CliError;
 use crate::snapshot::{Depth, Manifests, Snapshot, UnreadyPod, Wanted, is_ready, last_seen};
@@ -23,7 +24,7 @@ use nodegate_engine::Forecast;
 use nodegate_engine::io::{Now, Object, Seen};
 
 /// The most pods whose warning events are read.
-const EVENTS_OF: usize = 5;
+pub(super) const EVENTS_OF: usize = 5;
 
 /// The classes and the passing taints, if they are not to be read from the cluster.
 pub(crate) type Configured = Option<(Vec<CriticalComponentClass>, Vec<String>)>;
@@ -66,6 +67,7 @@ pub(crate) async fn snapshot(
         unready: BTreeMap::new(),
         manifests: Manifests::default(),
         kept_out: BTreeMap::new(),
+        no_pod: BTreeMap::new(),
         gaps,
         unreadable: Vec::new(),
     };
@@ -76,6 +78,10 @@ pub(crate) async fn snapshot(
     snapshot.kept_out = record_gap(&mut snapshot.gaps, kept_out);
     snapshot.prepare();
     snapshot.unreadable = snapshot.view.unreadable();
+    if let Some(node) = &wanted.node {
+        let read = no_pod(source, node, &mut snapshot).await;
+        record_gap(&mut snapshot.gaps, read);
+    }
     Ok(snapshot)
 }
 
@@ -227,7 +233,7 @@ async fn events_of_unready(source: &ObjectSource, wanted: &Wanted, snapshot: &mu
     }
     let pods = snapshot.unready.iter_mut().take(EVENTS_OF);
     let lists = pods.map(async |(key, pod)| {
-        pod.events = events(source, key).await?;
+        pod.events = events(source, "Pod", key).await?;
         Ok(())
     });
     for listed in join_all(lists).await {
@@ -235,10 +241,14 @@ async fn events_of_unready(source: &ObjectSource, wanted: &Wanted, snapshot: &mu
     }
 }
 
-/// The warning events of a pod, latest first.
-pub(super) async fn events(source: &ObjectSource, pod: &ObjectKey) -> Result<Vec<Event>, Gap> {
-    let filter = Filter::default().within(Some(&pod.namespace));
-    let filter = filter.warnings().is("involvedObject.name", &pod.name);
+/// The warning events of an object of this kind, latest first.
+pub(super) async fn events(
+    source: &ObjectSource,
+    kind: &str,
+    key: &ObjectKey,
+) -> Result<Vec<Event>, Gap> {
+    let filter = Filter::default().within(Some(&key.namespace));
+    let filter = filter.warnings(kind).is("involvedObject.name", &key.name);
     let mut events: Vec<Event> = source.all(ResourceKind::Events, &filter).await?;
     events.sort_by_key(|event| Reverse(last_seen(event)));
     Ok(events)

@@ -8,6 +8,7 @@ mod controller;
 mod files;
 mod kept_out;
 mod live;
+mod no_pod;
 mod source;
 
 use futures::{FutureExt, TryStreamExt};
@@ -54,7 +55,7 @@ pub(super) async fn pod(
     let mut found = objects.iter().find_map(|json| PendingPod::read(json));
     if let Some(pod) = &mut found {
         // Events are optional.
-        let events = builder::events(source, &ObjectKey::new(namespace, name)).await;
+        let events = builder::events(source, "Pod", &ObjectKey::new(namespace, name)).await;
         pod.unready.events = events.unwrap_or_default();
     }
     Ok(found)

@@ -69,9 +69,9 @@ impl Filter {
         self
     }
 
-    /// Only warnings about pods.
-    pub fn warnings(self) -> Self {
-        self.is("involvedObject.kind", "Pod").is("type", "Warning")
+    /// Only warnings about objects of this kind.
+    pub fn warnings(self, kind: &str) -> Self {
+        self.is("involvedObject.kind", kind).is("type", "Warning")
     }
 
     /// Whether an object in JSON passes, for sources without an API server.
