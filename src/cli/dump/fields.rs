@@ -10,12 +10,14 @@ const COMMON: &str = "apiVersion kind metadata.name metadata.namespace metadata.
     metadata.annotations metadata.ownerReferences";
 
 /// Prefixes of the annotations that are kept, besides those that name CSI drivers to wait for.
-const ANNOTATIONS: [&str; 5] = [
+const ANNOTATIONS: [&str; 7] = [
     "readiness.k8s.io/",
     "nodegate.dev/",
     "karpenter.sh/",
     "node.gardener.cloud/",
     "cluster-autoscaler.kubernetes.io/",
+    "openshift.io/node-selector",
+    "scheduler.alpha.kubernetes.io/node-selector",
 ];
 
 /// The paths that are kept of each kind, each with everything below it. A path applies to every element of a list.
@@ -46,6 +48,7 @@ const fn paths(kind: ResourceKind) -> &'static str {
              source.component"
         }
         ResourceKind::ConfigMaps => "data",
+        ResourceKind::Namespaces => "status.phase",
         ResourceKind::NodeClaims => {
             "spec.nodeClassRef spec.requirements spec.startupTaints spec.taints status.conditions status.nodeName \
              status.providerID"

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use futures::TryStreamExt;
+use k8s_openapi::api::core::v1::Namespace;
 
 use super::builder::{EVENTS_OF, events};
 use super::source::ObjectSource;
@@ -11,6 +12,12 @@ use nodegate_cluster::{Gap, ResourceKind};
 use nodegate_core::object::ObjectKey;
 use nodegate_core::plan::Outcome;
 use nodegate_core::selector::Filter;
+
+/// Annotations of a namespace by which admission gives its pods a node selector: OpenShift's, and that of `PodNodeSelector`.
+const NODE_SELECTORS: [&str; 2] = [
+    "openshift.io/node-selector",
+    "scheduler.alpha.kubernetes.io/node-selector",
+];
 
 /// Reads this of the first `DaemonSet`s that the node lacks pods of.
 pub(super) async fn no_pod(
@@ -42,7 +49,29 @@ pub(super) async fn no_pod(
                 since,
             )
         });
-        snapshot.no_pod.insert(key, refusal.into_iter().collect());
+        let mut why: Vec<_> = refusal.into_iter().collect();
+        let named = Filter::named(&key.namespace);
+        let spaces = source.all::<Namespace>(ResourceKind::Namespaces, &named);
+        let Namespace { metadata, .. } = spaces.await?.pop().unwrap_or_default();
+        let object = format!("namespace/{}", key.namespace);
+        if let Some(since) = metadata.deletion_timestamp {
+            let going = "it is being deleted: no pod can be created in it";
+            why.push((object.clone(), going.into(), Some(since.0)));
+        }
+        let labels = snapshot.view.node(node).map(|it| &it.node.labels);
+        let lacks = |pair: &str| {
+            let (key, value) = pair.trim().split_once('=').unwrap_or((pair, ""));
+            let label = labels.and_then(|labels| labels.get(key));
+            label.map_or("", String::as_str) != value
+        };
+        let mut selectors = metadata.annotations.into_iter().flatten();
+        if let Some((by, selector)) = selectors.find(|(by, selector)| {
+            NODE_SELECTORS.contains(&&**by) && selector.split(',').any(lacks)
+        }) {
+            let narrows = format!("its {by} '{selector}' keeps its pods off this node");
+            why.push((object, narrows, None));
+        }
+        snapshot.no_pod.insert(key, why);
     }
     Ok(())
 }
@@ -118,6 +147,12 @@ mod tests {
                 "message": format!("{reason}: exceeded quota"), "lastTimestamp": at(30),
                 "involvedObject": {"kind": "DaemonSet", "namespace": "n22", "name": "agent"}})
         };
+        let namespace = |selector: &str| {
+            json!({"kind": "Namespace", "metadata": {"name": "n22",
+                "annotations": {"openshift.io/node-selector": selector}}})
+        };
+        let mut going = namespace("");
+        going["metadata"]["deletionTimestamp"] = json!(at(0));
         for (object, expected) in [
             (
                 pending("n"),
@@ -127,11 +162,23 @@ mod tests {
                 event("FailedCreate"),
                 "event/FailedCreate  FailedCreate: exceeded quota (30s)",
             ),
+            (
+                going,
+                "namespace/n22  it is being deleted: no pod can be created in it (1m)",
+            ),
+            (
+                namespace("zone=b, disk="),
+                "namespace/n22  its openshift.io/node-selector 'zone=b, disk=' keeps its pods off this node",
+            ),
         ] {
             let text = explained(&[object]);
             assert!(text.contains(expected), "{expected}\n{text}");
         }
-        let others = explained(&[pending("another"), event("SuccessfulDelete")]);
+        let others = explained(&[
+            pending("another"),
+            event("SuccessfulDelete"),
+            namespace("zone=a, disk="),
+        ]);
         assert_eq!(others, explained(&[]));
     }
 }

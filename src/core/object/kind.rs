@@ -41,6 +41,7 @@ kinds! {
     Events "events", "v1" "Event": "the results of probes are unknown";
     ConfigMaps "configmaps", "v1" "ConfigMap":
         "the default critical component classes are assumed; --config FILE names others";
+    Namespaces "namespaces", "v1" "Namespace": "whether a namespace keeps pods of DaemonSets off nodes is unknown";
     NodeClaims "nodeclaims" in "karpenter.sh", "v1" "NodeClaim": "whether late nodes are repaired is unknown";
     NodePools "nodepools" in "karpenter.sh", "v1" "NodePool": "whether late nodes are repaired is unknown";
     Deployments "deployments" in "apps", "v1" "Deployment":
