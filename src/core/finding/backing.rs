@@ -146,18 +146,29 @@ impl Backing {
     /// Adds on how many of the rule's nodes, each with its staying taints, a named `DaemonSet` runs once the rule is in force.
     fn place(&mut self, rule: &str, daemon_set: &DaemonSet, nodes: &[(&Node, Vec<&Taint>)]) {
         let (key, of) = (&daemon_set.key, nodes.len());
-        let (mut runs_on, mut keeping_off) = (0, Vec::new());
+        // By key and effect, on how many nodes such a taint keeps it off.
+        let (mut runs_on, mut keeping_off) = (0, BTreeMap::new());
         for (node, staying) in nodes {
             match placement(daemon_set, node, staying, || false) {
                 Placement::Meant => runs_on += 1,
                 Placement::NotMeant => {}
-                Placement::KeptAway(taint) => keeping_off.push(taint),
+                Placement::KeptAway(_) => {
+                    for taint in staying.iter().filter(|it| !tolerates(daemon_set, it)) {
+                        *keeping_off
+                            .entry([&*taint.key, &*taint.effect])
+                            .or_default() += 1;
+                    }
+                }
             }
         }
-        if let Some(taint) = keeping_off.first() {
-            let finding = kept_off(key, taint, keeping_off.len(), of);
-            self.findings.push(finding);
-        } else if runs_on == 0 && of > 0 {
+        let kept_off = keeping_off
+            .iter()
+            .map(|(taint, nodes)| kept_off(key, *taint, *nodes, of));
+        self.findings.extend(kept_off);
+        if !keeping_off.is_empty() {
+            return;
+        }
+        if runs_on == 0 && of > 0 {
             self.findings.push(on_no_node(rule, key, of));
         } else if runs_on < of {
             self.notes.push(format!(

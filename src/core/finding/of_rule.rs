@@ -85,13 +85,24 @@ fn intolerant(daemon_set: &ObjectKey, [key, effect]: [&str; 2], so: &str, or: &s
     Finding::of_daemon_set(Check::SHUT_OUT, daemon_set, message, &fix)
 }
 
-/// A `DaemonSet` that the rule names, and that a taint that stays keeps off some of the selected nodes; the first such taint.
-pub(super) fn kept_off(key: &ObjectKey, taint: &Taint, kept_off: usize, of: usize) -> Finding {
+/// A `DaemonSet` that the rule names, and that a taint that stays, of this key and effect, keeps off some of the selected nodes.
+pub(super) fn kept_off(key: &ObjectKey, taint: [&str; 2], kept_off: usize, of: usize) -> Finding {
     let so = format!(
         "the rule holds nodes with such a taint ({kept_off} of the {of} selected) until the DaemonSet has a Ready pod there"
     );
     let or = "; or leave such nodes out of the rule's nodeSelector";
-    intolerant(key, [&taint.key, &taint.effect], &so, or)
+    intolerant(key, taint, &so, or)
+}
+
+/// A `DaemonSet` that the rule does not name, and that a taint of a node, which stays, keeps off it.
+pub(super) fn kept_away(key: &ObjectKey, taint: &Taint) -> Finding {
+    let so = "it does not run on this node, and is not waited for";
+    intolerant(
+        key,
+        [&taint.key, &taint.effect],
+        so,
+        ", if it should run there",
+    )
 }
 
 pub(super) fn on_no_node(rule: &str, daemon_set: &ObjectKey, selected: usize) -> Finding {

@@ -181,3 +181,47 @@ fn what_a_rule_does_not_wait_for_on_a_node_is_named() {
         assert_eq!(left_out, expected.collect::<Vec<_>>(), "{kind}");
     }
 }
+
+#[test]
+fn each_taint_that_keeps_a_named_daemon_set_off_is_told_with_its_own_count() {
+    const SYSTEM: (&str, &str) = ("CriticalAddonsOnly", "NoExecute");
+    const REGION: (&str, &str) = ("region", "NoSchedule");
+    let tainted = |name: &str, taints: &[(&str, &str)]| {
+        let taints = taints.iter();
+        taints
+            .fold(node(name), |node, (key, effect)| node.taint(key, effect))
+            .build()
+    };
+    let nodes = [
+        tainted("system", &[SYSTEM]),
+        tainted("system-2", &[SYSTEM]),
+        tainted("region", &[REGION]),
+        tainted("both", &[REGION, SYSTEM]),
+        tainted("user", &[]),
+    ];
+    let tolerant = format!("{{key: {GATE}, operator: Exists}}");
+    let world = world(&node("n")).naming("tools/agent");
+    let world = world.daemon_set(&daemon_set("tools/agent").toleration(&tolerant));
+    let world = world.rule(&rule("r").waits_for(AGENT));
+    let spec = world.rules()[0].spec.as_ref().unwrap();
+    let drivers = None::<std::iter::Empty<&str>>;
+    let around = Around::watched(spec, world.cluster(), Some(nodes.iter()), drivers);
+    let found = Backing::of("r", spec, &around).findings.into_iter();
+    let found = found.filter(|it| it.check.id == "NG002");
+    let counts = found.map(|it| {
+        let (_, of) = it
+            .message
+            .split_once("does not tolerate the taint ")
+            .unwrap();
+        let (taint, rest) = of.split_once(": ").unwrap();
+        let (_, count) = rest.split_once('(').unwrap();
+        format!("{taint} on {}", count.split_once(')').unwrap().0)
+    });
+    assert_eq!(
+        counts.collect::<Vec<_>>(),
+        [
+            "CriticalAddonsOnly:NoExecute on 3 of the 5 selected",
+            "region:NoSchedule on 2 of the 5 selected",
+        ]
+    );
+}
