@@ -316,7 +316,9 @@ impl Cache {
             // If a class has several namespaces, its watch covers all namespaces.
             Object::Pod(group, _) if !self.components.covers(group, &key.namespace) => {}
             Object::Pod(group, it) => {
-                self.read(watch, key, it, |cache, it| cache.put_pod(group, it));
+                self.read(watch, key, it, |cache, it| {
+                    cache.put_pod(group, it, now.wall)
+                });
             }
             Object::DaemonSet(group, it) => {
                 self.read(watch, key, it, |cache, it| cache.put_daemon_set(group, it));
@@ -553,14 +555,16 @@ impl Cache {
         self.nodes.drop_if_empty(name);
     }
 
-    fn put_pod(&mut self, group: ComponentGroup, mut state: State<Pod>) {
+    fn put_pod(&mut self, group: ComponentGroup, mut state: State<Pod>, now: Timestamp) {
         let watch = Watch::Pods(group);
         if !self.components.counts(group, &mut state.value) {
             return self.remove(watch, &state.key);
         }
         state.value.node = self.nodes.shared(&state.value.node);
         state.value.key = state.key.clone();
-        let (pod, known) = self.stores.pods.entry(group).or_default().put(state);
+        let shelf = self.stores.pods.entry(group).or_default();
+        state.value.see(shelf.get(&state.key).as_deref(), now);
+        let (pod, known) = shelf.put(state);
         // A pod is bound once. Another node means a new pod of the same name.
         let (node, before) = (pod.node.clone(), known.map(|known| known.node.clone()));
         self.take_off(watch, pod.key(), before.filter(|it| *it != node));

@@ -12,7 +12,7 @@ use super::groups::CriticalComponentClass;
 use super::names::Names;
 use super::observations::NOT_RENEWED;
 use super::pods::{PodEvidence, assess_pod};
-use crate::object::{Pod, PodReady};
+use crate::object::Pod;
 
 /// How long a driver's own pod must be Ready after a reboot: by then the kubelet noticed its new socket and registered it anew.
 const REGISTRATION: SignedDuration = SignedDuration::from_secs(5);
@@ -52,10 +52,7 @@ fn outdated_until(facts: &Facts<'_, '_>, driver: &str) -> Option<Timestamp> {
 }
 
 fn registered_by(pod: &Pod) -> Option<Timestamp> {
-    match pod.ready {
-        PodReady::Yes { since: Some(since) } => since.checked_add(REGISTRATION).ok(),
-        PodReady::Yes { since: None } | PodReady::No => None,
-    }
+    pod.ready_since()?.checked_add(REGISTRATION).ok()
 }
 
 /// The unmet condition for those of these drivers that are not registered, or lack the count they need; `None` if there are none.

@@ -95,6 +95,7 @@ pub(super) fn assess_pod(pod: &Pod, seconds: u32, facts: &Facts<'_, '_>) -> PodE
     {
         return PodEvidence::BeforeReboot(believed);
     }
+    let since = pod.ready_since().unwrap_or(since);
     let until = since.checked_add(SignedDuration::from_secs(seconds.into()));
     let until = until.unwrap_or(Timestamp::MAX);
     if seconds > 0 && facts.now < until {

@@ -27,6 +27,8 @@ pub struct Pod {
     pub created: Option<Timestamp>,
     pub phase: PodPhase,
     pub ready: PodReady,
+    /// When its present readiness was first seen, if that is dated later.
+    pub seen_ready: Option<Box<Timestamp>>,
     /// The revision of the `DaemonSet` that it was made from, by the label `controller-revision-hash`.
     pub revision: Option<Arc<str>>,
     /// The generation of the `DaemonSet`'s pod template that it was made from.
@@ -61,6 +63,22 @@ impl Pod {
     /// Whether the pod is neither being deleted nor finished. Only such a pod counts for its node.
     pub fn is_live(&self) -> bool {
         !self.terminating && self.phase == PodPhase::Unfinished
+    }
+
+    /// Since when it is Ready: since it was first seen so, where a clock that is ahead dates that; `None` if that is not reported.
+    pub fn ready_since(&self) -> Option<Timestamp> {
+        match self.ready {
+            PodReady::Yes { since } => self.seen_ready.as_deref().copied().or(since),
+            PodReady::No => None,
+        }
+    }
+
+    /// Notes that it is seen now, after the state that is `known`: the clock that dates its readiness may be ahead.
+    pub fn see(&mut self, known: Option<&Self>, now: Timestamp) {
+        let is_ahead = self.ready_since() > Some(now);
+        let known = known.filter(|known| known.ready == self.ready);
+        let known = known.map(|known| known.seen_ready.clone());
+        self.seen_ready = known.unwrap_or_else(|| is_ahead.then(|| now.into()));
     }
 
     /// Keeps annotations with this key prefix whose values name CSI drivers, at most [`MOST_DRIVERS`] and one; `None` drops all.
@@ -123,6 +141,7 @@ impl Kind for Pod {
             ready: ready.map_or(PodReady::No, |condition| PodReady::Yes {
                 since: condition.last_transition_time,
             }),
+            seen_ready: None,
             annotations: annotations.into_iter().collect(),
         })
     }

@@ -79,7 +79,7 @@ macro_rules! single {
 }
 
 single! {
-    bool, i64, u64, u32, usize, &str, Arc<str>, Box<str>, String, Timestamp, ConditionStatus, PodPhase, PodReady,
+    bool, i64, u64, u32, usize, &str, Arc<str>, Box<str>, Box<Timestamp>, String, Timestamp, ConditionStatus, PodPhase, PodReady,
 }
 
 macro_rules! kept {
@@ -103,7 +103,7 @@ kept! {
     CsiDriver { name, has_allocatable_count }
     UnhealthyStorage { driver, status, reason, message, more }
     Pod {
-        key, node, daemon_set, terminating, created, phase, ready, revision, template_generation, annotations,
+        key, node, daemon_set, terminating, created, phase, ready, seen_ready, revision, template_generation, annotations,
     }
     ObjectKey { namespace, name }
     ResourceSlice { node, pool, generation, of, devices, tainted }

@@ -5,7 +5,7 @@ use serde_json::json;
 use super::{Bench, Input, Seen};
 use crate::survey::NODES_BY_STATE;
 use crate::testing::{
-    Builder, DaemonSetBuilder, NodeBuilder, RuleBuilder, at, daemon_set, node, pod, rule,
+    Builder, DaemonSetBuilder, GATE, NodeBuilder, RuleBuilder, at, daemon_set, node, pod, rule,
 };
 use nodegate_core::condition::{ComponentGroup, Watch};
 
@@ -253,4 +253,26 @@ fn a_daemon_set_that_comes_and_goes_with_the_taint_gates_ever_less_often() {
     bench.wait(2000);
     let ours = &bench.status("r")["nodegate"];
     assert!(ours["pauses"].is_null(), "{ours}");
+}
+
+#[test]
+fn a_pod_that_is_ready_by_a_clock_that_is_ahead_counts_from_when_it_was_first_seen() {
+    let asking = agent().min_ready_seconds(30);
+    // Soon past, and never.
+    for ready in [at(115), at(100_000)] {
+        let mut bench = Bench::new(&[waits("r")], &[node("n")]);
+        bench
+            .cluster
+            .put(DAEMON_SETS, asking.clone().json().clone());
+        let mut pod = pod("tools/n").of(&asking).on("n").ready_since(ready);
+        bench.cluster.put(PODS, pod.json().clone());
+        bench.lists(DAEMON_SETS);
+        bench.lists(PODS);
+        bench.wait(20_000);
+        bench.shows(PODS, pod.annotation("a", "b").json().clone());
+        bench.wait(9000);
+        assert_eq!(bench.taints("n"), [GATE], "{ready}");
+        bench.wait(2000);
+        assert_eq!(bench.taints("n"), [""; 0], "{ready}");
+    }
 }
