@@ -13,7 +13,7 @@ pub(super) struct ComponentPurpose {
     pub label: (&'static str, &'static str),
     /// The effect on pods that start without them, and what to do.
     pub why: Vec<&'static str>,
-    /// A part of a container image's name, the condition to wait for, if it is not the `DaemonSet` itself, and a description.
+    /// A container image's name or a part of it, the condition to wait for, if it is not the `DaemonSet` itself, and a description.
     pub known: Vec<[&'static str; 3]>,
 }
 
@@ -51,7 +51,7 @@ impl ComponentPurpose {
         if daemon_set.deleting || os.is_some_and(|os| os != "linux") {
             return None;
         }
-        let has = |part: &str| agent.images().any(|image| image.contains(part));
+        let has = |part: &str| agent.images().any(|image| is_image(image, part));
         let [_, condition, what] = self.known.iter().find(|[part, ..]| has(part))?;
         let mut conditions = vec![(*condition).to_owned()];
         let mut what = (*what).to_owned();
@@ -71,4 +71,17 @@ impl ComponentPurpose {
         }
         Some((what, conditions))
     }
+}
+
+/// Whether this is the image, by the last two parts of its path, or of a name that contains this part. A mirror may write the two
+/// as one, after a prefix: `rancher/mirrored-cilium-cilium`.
+fn is_image(image: &str, known: &str) -> bool {
+    let path = image.split('@').next().unwrap_or_default();
+    let mut parts = path.rsplit('/');
+    let name = parts.next().and_then(|it| it.split(':').next());
+    let registry = ['.', ':'];
+    let owner = parts.next().filter(|it| !it.contains(registry));
+    let name = [owner.unwrap_or_default(), name.unwrap_or_default()].join("-");
+    let part = known.replace('/', "-");
+    name.ends_with(&part) || !known.contains('/') && name.contains(&part)
 }

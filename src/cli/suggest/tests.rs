@@ -177,6 +177,36 @@ fn devices_are_waited_for_on_their_nodes_and_no_daemon_set_that_provides_them() 
 }
 
 #[test]
+fn a_component_is_known_by_its_image_in_a_mirror_too() {
+    let suggests = |image: &str| {
+        let answer = suggested(of(&[daemon_set("a/b", &[image], &json!([]))]));
+        let rules = answer.rules.iter();
+        let names = rules.map(|it| it.rule["metadata"]["name"].as_str().unwrap().to_owned());
+        names.collect::<Vec<_>>().join(" ")
+    };
+    #[rustfmt::skip]
+    let cases = [
+        ("docker.io/rancher/mirrored-cilium-cilium:v1.18.1", "network"),
+        ("registry.example.com:5000/mirrored-calico-node:v3.31.0", "network"),
+        ("quay.io/calico/node@sha256:0a", "network"),
+        ("docker.io/rancher/hardened-calico:v3.31.0-build20260101", "network"),
+        ("rancher/hardened-dns-node-cache:1.26.5", "network"),
+        ("quay.io/isovalent/cilium:v1.18.1-cee.1", "network"),
+        ("quay.io/tigera/cnx-node:v3.22.0", "network"),
+        ("123.dkr.ecr.eu-central-1.amazonaws.com/mirror/nvcr.io/nvidia/k8s-device-plugin:v0.17.4", "nvidia-gpu"),
+        ("ghcr.io/enix/kube-image-keeper:1.13.0", "registry"),
+        ("ghcr.io/spegel-org/spegel:v0.4.0", "registry"),
+        ("mirror.io/csi-secrets-store-driver:v1.5.0", "storage"),
+        ("quay.io/calico/node-driver-registrar:v3.31.0", ""),
+        ("falco.example.com/shop/web:v1", ""),
+        ("antrea.example.com:5000/web", ""),
+    ];
+    for (image, expected) in cases {
+        assert_eq!(suggests(image), expected, "{image}");
+    }
+}
+
+#[test]
 fn a_csi_driver_is_waited_for_by_its_name_where_there_is_a_csi_driver_of_that_name() {
     const REGISTRAR: &str = "registry.k8s.io/sig-storage/csi-node-driver-registrar:v2.15.0";
     let efs = || {
