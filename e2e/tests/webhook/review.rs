@@ -19,7 +19,7 @@ async fn rules_that_conflict_are_turned_down_as_long_as_both_are_in_force() -> R
     has_words(&error, "(Forbidden): error when creating")?;
     has_words(
         &error,
-        "admission webhook \"vnodereadinessrule.readiness.node.x-k8s.io\" denied the request: validation failed: [spec.taint.key: Invalid value: \"readiness.k8s.io/conflict\": conflicts with existing rule 'first' - same taint key 'readiness.k8s.io/conflict' and effect 'NoSchedule' with overlapping node selectors]",
+        "admission webhook \"vnodereadinessrule.readiness.node.x-k8s.io\" denied the request: validation failed: [spec.taint.key: Invalid value: \"readiness.k8s.io/conflict\": conflicts with existing rule 'first' - same taint key 'readiness.k8s.io/conflict' and effect 'NoSchedule' with overlapping node selectors; to rename or replace a rule, see docs/gitops.md#rename-a-rule]",
     )?;
     // A deleted rule does not conflict with its successor.
     cluster.kubectl(&["delete", "nrr", "first"]).await?;

@@ -10,7 +10,7 @@ use nodegate_core::api::ExistingNodes;
 use nodegate_core::condition::CriticalComponentClass;
 use nodegate_core::object::RuleObject;
 use nodegate_core::rule::{Rejection, Rule};
-use nodegate_core::text::{cut, stated};
+use nodegate_core::text::{cut, documentation, stated};
 
 #[derive(Debug)]
 pub(super) struct Proposal {
@@ -101,7 +101,10 @@ pub(super) fn review(
         && subject.may_add_conflict()
     {
         let key = &first.key;
-        faults.push(format!("spec.taint.key: Invalid value: {key:?}: {why}"));
+        let see = documentation::page("gitops.md#rename-a-rule");
+        faults.push(format!(
+            "spec.taint.key: Invalid value: {key:?}: {why}; to rename or replace a rule, see {see}"
+        ));
     }
     if !faults.is_empty() {
         // As the upstream project's webhook formats its errors.

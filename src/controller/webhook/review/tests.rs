@@ -84,7 +84,7 @@ fn warnings(patch: &str, surroundings: &Surroundings) -> Vec<String> {
     }
 }
 
-const REJECTION: &str = r#"validation failed: [spec.taint.key: Invalid value: "readiness.k8s.io/x": conflicts with existing rule 'old' - same taint key 'readiness.k8s.io/x' and effect 'NoSchedule' with overlapping node selectors]"#;
+const REJECTION: &str = r#"validation failed: [spec.taint.key: Invalid value: "readiness.k8s.io/x": conflicts with existing rule 'old' - same taint key 'readiness.k8s.io/x' and effect 'NoSchedule' with overlapping node selectors; to rename or replace a rule, see docs/gitops.md#rename-a-rule]"#;
 const CONFLICT: &str = "conflicts with existing rule 'old' - same taint key 'readiness.k8s.io/x' and effect 'NoSchedule' with overlapping node selectors";
 
 #[test]
