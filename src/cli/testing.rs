@@ -88,6 +88,7 @@ impl Scene {
             controllers: Vec::new(),
             unready: BTreeMap::new(),
             manifests: Manifests::default(),
+            standing: BTreeMap::new(),
             kept_out: BTreeMap::new(),
             no_pod: BTreeMap::new(),
             gaps: Vec::new(),

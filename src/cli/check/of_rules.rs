@@ -66,6 +66,7 @@ fn of_waits(snapshot: &Snapshot, rule: &Rule, spec: &CompiledSpec) -> Vec<Findin
     let drivers = (snapshot.has_read(ResourceKind::CsiNodes)).then(|| view.csi_drivers());
     let mut around = Around::watched(spec, view.cluster(), nodes, drivers);
     around.with_future_nodes = true;
+    around.standing = Some(&snapshot.standing);
     if !snapshot.has_read(ResourceKind::DaemonSets) {
         around.named.clear();
         around.labelled.clear();

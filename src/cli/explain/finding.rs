@@ -155,9 +155,10 @@ fn causes(outcome: &ConditionOutcome<'_>, node: &Node, snapshot: &Snapshot) -> V
         Hint::NoDaemonSet(key) => {
             let say = "create the DaemonSet, or name another one in a new rule";
             let others = format!("kubectl -n {} get daemonsets", key.namespace);
-            vec![
-                Cause::of("daemonset", key, "there is no DaemonSet of this name").then(say, others),
-            ]
+            let standing = snapshot.standing.get(key);
+            let standing = standing.map_or_else(String::new, |it| format!("; {it}"));
+            let why = format!("there is no DaemonSet of this name{standing}");
+            vec![Cause::of("daemonset", key, why).then(say, others)]
         }
         Hint::Unready(keys) => keys.iter().map(|key| of_pod(key, snapshot)).collect(),
         Hint::TooNew(pods) => {

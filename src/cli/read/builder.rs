@@ -14,6 +14,7 @@ use super::controller::{config, instances, leader, limits};
 use super::kept_out::kept_out;
 use super::no_pod::no_pod;
 use super::source::{ObjectSource, record_gap};
+use super::standing::standing;
 use crate::failure::CliError;
 use crate::snapshot::{Depth, Manifests, Snapshot, UnreadyPod, Wanted, is_ready, last_seen};
 use nodegate_cluster::{Gap, ResourceKind};
@@ -66,6 +67,7 @@ pub(crate) async fn snapshot(
         controllers,
         unready: BTreeMap::new(),
         manifests: Manifests::default(),
+        standing: BTreeMap::new(),
         kept_out: BTreeMap::new(),
         no_pod: BTreeMap::new(),
         gaps,
@@ -74,6 +76,7 @@ pub(crate) async fn snapshot(
     fill(source, wanted, &mut snapshot).await?;
     events_of_unready(source, wanted, &mut snapshot).await;
     manifests(source, wanted, &mut snapshot).await;
+    snapshot.standing = standing(source, wanted, &snapshot).await;
     let kept_out = kept_out(source, &snapshot).await;
     snapshot.kept_out = record_gap(&mut snapshot.gaps, kept_out);
     snapshot.prepare();

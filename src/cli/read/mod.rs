@@ -10,6 +10,7 @@ mod kept_out;
 mod live;
 mod no_pod;
 mod source;
+mod standing;
 
 use futures::{FutureExt, TryStreamExt};
 use kube::core::{DynamicObject, PartialObjectMeta};

@@ -39,6 +39,8 @@ pub struct Snapshot {
     pub(crate) controllers: Vec<Controller>,
     pub(crate) unready: BTreeMap<ObjectKey, UnreadyPod>,
     pub(crate) manifests: Manifests,
+    /// What stands on nodes under the name of a `DaemonSet` that rules name and that does not exist, as a phrase.
+    pub(crate) standing: BTreeMap<ObjectKey, String>,
     /// Which workloads no node takes, by the rule that holds all of its nodes.
     pub(crate) kept_out: BTreeMap<Arc<str>, Finding>,
     /// Why these `DaemonSet`s have no pod on the wanted node: the object that shows it, what it shows, and since when.

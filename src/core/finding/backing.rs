@@ -27,6 +27,8 @@ pub struct Around<'a, Nodes, Drivers> {
     /// The `DaemonSet`s with a class's labels on themselves, by the class's index.
     pub labelled: Labelled<'a>,
     /// Whether the API server has no `ResourceSlice`s.
+    /// What stands on nodes under the name of a `DaemonSet` that does not exist, as a phrase.
+    pub standing: Option<&'a BTreeMap<ObjectKey, String>>,
     pub lacks_slices: bool,
     /// Nodes, whether or not the rule selects them.
     pub nodes: Option<Nodes>,
@@ -58,6 +60,7 @@ impl<'a, Nodes, Drivers> Around<'a, Nodes, Drivers> {
             named: named.collect(),
             labelled: labelled(spec, cluster),
             lacks_slices: cluster.named.iter().any(|it| !it.is_served),
+            standing: None,
             nodes,
             csi_drivers,
             with_future_nodes: false,

@@ -26,8 +26,10 @@ pub(super) fn of_condition<Nodes, Drivers>(
         Source::Component(Component::DaemonSet(key))
             if needs_it && around.named.get(key) == Some(&None) =>
         {
+            let standing = around.standing.and_then(|it| it.get(key));
+            let or = standing.map_or("check namespace and name", String::as_str);
             let message = format!(
-                "there is no DaemonSet {key} today: until there is one, no node meets the condition; check namespace and name"
+                "there is no DaemonSet {key} today: until there is one, no node meets the condition; {or}"
             );
             (Check::NO_SUCH_DAEMON_SET, message)
         }

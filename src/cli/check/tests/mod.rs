@@ -1,7 +1,8 @@
 //! Each fault is found, and a faultless input has no findings.
 
 use super::*;
-use crate::page::Render;
+use crate::explain::explain_node;
+use crate::page::{Page, Render};
 use crate::read::{Lists, ObjectSource, put, snapshot};
 use crate::snapshot::Wanted;
 use crate::testing::at;
@@ -328,6 +329,93 @@ fn conditions_that_are_met_on_no_node_are_found() {
 fn an_object_missing_from_files_is_only_a_warning() {
     let mut files = lists(&[rule("a", "daemonset.nodegate.dev/kube-system.none")]);
     files.are_files = true;
+/// What `explain` says of node `a` among these objects.
+fn explained(objects: &[Value]) -> String {
+    let source = ObjectSource::Memory(lists(objects));
+    let read = snapshot(&source, None, &Wanted::of_node("a")).now_or_never();
+    let explained = explain_node(&read.unwrap().unwrap(), "a").unwrap();
+    explained.text(&Page::plain(at(0)))
+}
+
+#[test]
+fn pods_that_stand_in_place_of_a_named_daemon_set_are_told_of() {
+    let pod = |namespace: &str, name: &str, owners: Value| {
+        let metadata = json!({"namespace": namespace, "name": name, "ownerReferences": owners});
+        let spec = json!({"nodeName": "a", "containers": []});
+        vec![
+            json!({"kind": "Pod", "metadata": metadata, "spec": spec, "status": {"phase": "Running"}}),
+        ]
+    };
+    let of = |kind: &str, version: &str| {
+        let owner = json!({"apiVersion": version, "kind": kind, "name": "proxy", "uid": "u", "controller": true});
+        pod("kube-system", "proxy-a", json!([owner]))
+    };
+    #[rustfmt::skip]
+    let cases = [
+        ("static", of("Node", "v1"), "static pods"),
+        ("OpenKruise", of("DaemonSet", "apps.kruise.io/v1alpha1"), "pods of kind DaemonSet (apps.kruise.io/v1alpha1)"),
+        ("bare", pod("kube-system", "proxy-a", json!([])), "pods that nothing controls"),
+        ("of a DaemonSet that is gone", of("DaemonSet", "apps/v1"), ""),
+        ("of another namespace", pod("other", "proxy-a", json!([])), ""),
+        ("of another name", pod("kube-system", "proxying-a", json!([])), ""),
+        ("none", vec![], ""),
+    ];
+    for (what, pods, expected) in cases {
+        let mut rule = named("r", "proxy");
+        rule["metadata"]["finalizers"] = json!(["readiness.node.x-k8s.io/cleanup-taints"]);
+        let objects = [vec![rule, linux("a", &json!([]))], pods].concat();
+        let findings = checked(lists(&objects)).findings;
+        assert_eq!(findings.len(), 1, "{what}: {findings:?}");
+        for said in [&findings[0].message, &explained(&objects)] {
+            let says = said.contains("pods of that name are");
+            assert_eq!(says, !expected.is_empty(), "{what}: {said}");
+            assert!(said.contains(expected), "{what}: {said}");
+        }
+    }
+}
+
+#[test]
+fn what_a_class_leaves_out_on_a_node_is_explained_while_another_daemon_set_holds_it() {
+    const LEFT_OUT: &str =
+        "DaemonSet kube-system/agent does not tolerate the taint dedicated:NoSchedule";
+    let tainted = |keys: &[&str]| {
+        let taints = keys.iter();
+        let taints = taints.map(|key| json!({"key": key, "effect": "NoSchedule"}));
+        linux("a", &taints.collect())
+    };
+    let gated = || tainted(&["readiness.k8s.io/network"]);
+    let both = || tainted(&["readiness.k8s.io/network", "dedicated"]);
+    let tolerant = json!([{"key": "readiness.k8s.io/network", "operator": "Exists"}]);
+    let agent = || {
+        with(
+            daemon_set("kube-system/agent"),
+            TOLERATIONS,
+            tolerant.clone(),
+        )
+    };
+    let mut known = agent();
+    known["metadata"]["uid"] = json!("u");
+    let labels = &known["spec"]["template"]["metadata"]["labels"];
+    let pod = json!({"kind": "Pod", "spec": {"nodeName": "a", "containers": []}, "status": {"phase": "Running"},
+        "metadata": {"namespace": "kube-system", "name": "agent-a", "labels": labels, "ownerReferences": [
+            {"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "agent", "uid": "u", "controller": true}]}});
+    let all = || rule("network", "daemonsets.nodegate.dev/all");
+    #[rustfmt::skip]
+    let cases = [
+        ("of a class", network(), both(), vec![agent()], true),
+        ("of all", all(), both(), vec![agent()], true),
+        ("no such taint", all(), gated(), vec![agent()], false),
+        ("its pod runs there", network(), both(), vec![known, pod], false),
+    ];
+    for (what, mut rule, node, agents, expected) in cases {
+        rule["metadata"]["finalizers"] = json!(["readiness.node.x-k8s.io/cleanup-taints"]);
+        let text = explained(&[vec![rule, node, cni()], agents].concat());
+        let missing = "kube-system/cni has no pod";
+        assert!(text.contains(missing), "{what}: {text}");
+        assert_eq!(text.contains(LEFT_OUT), expected, "{what}: {text}");
+    }
+}
+
     let answer = checked(files);
     assert_eq!(
         (answer.findings[0].check.severity, answer.is_no()),
