@@ -13,7 +13,7 @@ use super::snapshot::Snapshot;
 use nodegate_cluster::{Gap, ResourceKind};
 use nodegate_core::api::{ConditionStatus, EnforcementMode, TaintPolicy, TaintStatus};
 use nodegate_core::condition::{Component, Source};
-use nodegate_core::finding::{left_out_on, summed_up};
+use nodegate_core::finding::{Finding, left_out_on, summed_up};
 use nodegate_core::object::Node;
 use nodegate_core::plan::{ConditionOutcome, Decision, Outcome, Standing, WaitReason};
 use nodegate_core::repair::{Deadline, Verdict};
@@ -374,7 +374,10 @@ fn remarks(outcome: &Outcome<'_>, node: &Node, snapshot: &Snapshot, unknown: boo
         remark(outcome, node).into_iter().collect()
     };
     if !unknown {
-        let left_out = left_out_on(outcome.spec, snapshot.view.cluster(), node);
+        let (view, spec) = (&snapshot.view, outcome.spec);
+        let state = view.node(&node.name).into_iter();
+        let left_out = state.flat_map(|state| left_out_on(spec, view.cluster(), state));
+        let left_out: Vec<Finding> = left_out.collect();
         remarks.extend(summed_up(left_out.iter()).map(|it| it.message));
     }
     let pause = snapshot.pause(&rule.name, &node.name);

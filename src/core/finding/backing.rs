@@ -6,14 +6,15 @@ use std::collections::BTreeMap;
 
 use super::Finding;
 use super::of_rule::{
-    empty_class, kept_off, of_condition, on_no_node, outside_namespaces, shut_out, unprobed,
+    empty_class, kept_away, kept_off, of_condition, on_no_node, outside_namespaces, shut_out,
+    unprobed,
 };
 use crate::condition::{
     Component, ComponentGroup, CriticalComponentClass, Placement, Watch, can_share_a_node,
     placement, tolerates,
 };
 use crate::object::{DaemonSet, Node, ObjectKey, Taint};
-use crate::plan::ClusterState;
+use crate::plan::{ClusterState, NodeState};
 use crate::rule::{CompiledSpec, RuleSet};
 
 /// What a cluster has for a rule. What was not read is `None` or left out, and nothing is said of it.
@@ -26,9 +27,9 @@ pub struct Around<'a, Nodes, Drivers> {
     pub named: BTreeMap<&'a ObjectKey, Option<&'a DaemonSet>>,
     /// The `DaemonSet`s with a class's labels on themselves, by the class's index.
     pub labelled: Labelled<'a>,
-    /// Whether the API server has no `ResourceSlice`s.
     /// What stands on nodes under the name of a `DaemonSet` that does not exist, as a phrase.
     pub standing: Option<&'a BTreeMap<ObjectKey, String>>,
+    /// Whether the API server has no `ResourceSlice`s.
     pub lacks_slices: bool,
     /// Nodes, whether or not the rule selects them.
     pub nodes: Option<Nodes>,
@@ -59,8 +60,8 @@ impl<'a, Nodes, Drivers> Around<'a, Nodes, Drivers> {
             classes: cluster.classes,
             named: named.collect(),
             labelled: labelled(spec, cluster),
-            lacks_slices: cluster.named.iter().any(|it| !it.is_served),
             standing: None,
+            lacks_slices: cluster.named.iter().any(|it| !it.is_served),
             nodes,
             csi_drivers,
             with_future_nodes: false,
@@ -188,22 +189,42 @@ fn staying<'a>(spec: &CompiledSpec, rules: &RuleSet, node: &'a Node) -> Vec<&'a 
     taints.filter(|it| !passes(it)).collect()
 }
 
-/// What this rule does not wait for here because it does not tolerate the rule's taint: of classes, and of all `DaemonSet`s.
-pub fn left_out_on(spec: &CompiledSpec, cluster: ClusterState<'_>, node: &Node) -> Vec<Finding> {
+/// What this rule does not wait for on this node, of classes and of all `DaemonSet`s, because it does not tolerate the rule's taint,
+/// or another one that stays.
+pub fn left_out_on(
+    spec: &CompiledSpec,
+    cluster: ClusterState<'_>,
+    state: NodeState<'_>,
+) -> Vec<Finding> {
+    let (node, classes) = (state.node, cluster.classes);
     let staying = staying(spec, cluster.rules, node);
     let is_wanted = |daemon_set: &DaemonSet| is_meant_for(daemon_set, node, &staying);
     let mut left_out = PassedOver::new();
     let labelled = labelled(spec, cluster);
-    of_classes(&mut left_out, spec, cluster.classes, &labelled, is_wanted);
+    of_classes(&mut left_out, spec, classes, &labelled, is_wanted);
     left_out.retain(|(is_outside, _), _| !is_outside);
     let mut components = spec.components();
     let all = components.find(|it| **it == Component::AllDaemonSets);
-    if let Some(named) = all.and_then(|all| cluster.named(all)) {
-        for (key, daemon_set) in cluster.daemon_sets(named.group) {
-            let counts = !daemon_set.deleting && !daemon_set.ignored;
-            if counts && !tolerates(daemon_set, &spec.taint) && is_wanted(daemon_set) {
-                left_out.insert((false, key), shut_out(spec, key, false));
-            }
+    let all = all.and_then(|all| cluster.named(all)).into_iter();
+    let all = all.flat_map(|named| cluster.daemon_sets(named.group).values());
+    let all = all.map(|it| &**it).filter(|it| !it.deleting && !it.ignored);
+    for daemon_set in all.clone() {
+        if !tolerates(daemon_set, &spec.taint) && is_wanted(daemon_set) {
+            let key = &daemon_set.key;
+            left_out.insert((false, key), shut_out(spec, key, false));
+        }
+    }
+    let of_classes = labelled.iter().flat_map(|(index, daemon_sets)| {
+        let daemon_sets = daemon_sets.iter().copied();
+        daemon_sets.filter(|it| classes[*index].has(it))
+    });
+    for daemon_set in of_classes.chain(all) {
+        let key = &daemon_set.key;
+        let mut pods = state.pods.values().flatten();
+        let is_pod = || pods.any(|pod| pod.is_live() && daemon_set.owns(pod));
+        if let Placement::KeptAway(taint) = placement(daemon_set, node, &staying, is_pod) {
+            let kept_away = || kept_away(key, taint);
+            left_out.entry((false, key)).or_insert_with(kept_away);
         }
     }
     left_out.into_values().collect()

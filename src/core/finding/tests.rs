@@ -175,7 +175,7 @@ fn what_a_rule_does_not_wait_for_on_a_node_is_named() {
     for (kind, expected) in cases {
         let world = world.clone().rule(&rule("r").waits_for(kind));
         let spec = world.rules()[0].spec.as_ref().unwrap();
-        let left_out = left_out_on(spec, world.cluster(), &world.node).into_iter();
+        let left_out = left_out_on(spec, world.cluster(), world.state()).into_iter();
         let left_out: Vec<_> = left_out.map(|it| it.object).collect();
         let expected = expected.iter().map(|it| format!("daemonset/{it}"));
         assert_eq!(left_out, expected.collect::<Vec<_>>(), "{kind}");

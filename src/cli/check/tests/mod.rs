@@ -416,6 +416,10 @@ fn what_a_class_leaves_out_on_a_node_is_explained_while_another_daemon_set_holds
     }
 }
 
+#[test]
+fn an_object_missing_from_files_is_only_a_warning() {
+    let mut files = lists(&[rule("a", "daemonset.nodegate.dev/kube-system.none")]);
+    files.are_files = true;
     let answer = checked(files);
     assert_eq!(
         (answer.findings[0].check.severity, answer.is_no()),
