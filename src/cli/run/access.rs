@@ -43,12 +43,10 @@ pub(super) async fn opened(
 
 pub(super) fn page(common: &CommonArgs, now: Timestamp) -> Page {
     let is_terminal = io::stdout().is_terminal();
-    let size = is_terminal.then(terminal_size).flatten();
-    let width = size.map(|(Width(width), _)| width.into());
-    let width = width.filter(|width| *width >= 40);
+    let columns = terminal_size().map(|(Width(columns), _)| columns.into());
     let may_colour = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
     Page {
-        width,
+        width: is_terminal.then(|| width(columns)),
         colour: match common.color {
             ColorChoice::Always => true,
             ColorChoice::Never => false,
@@ -57,6 +55,11 @@ pub(super) fn page(common: &CommonArgs, now: Timestamp) -> Page {
         wide: common.output == Output::Wide,
         now,
     }
+}
+
+/// The width of a page on a terminal. Some terminals do not say how wide they are, or that they have no columns.
+fn width(columns: Option<usize>) -> usize {
+    columns.filter(|columns| *columns >= 40).unwrap_or(80)
 }
 
 /// Writes to standard output; returns whether the reader is still there. A closed pipe is not an error.
@@ -72,4 +75,16 @@ pub(super) fn write(text: &str) -> io::Result<bool> {
 pub(super) fn print(text: &str) -> anyhow::Result<ExitCode> {
     write(text)?;
     Ok(ExitCode::SUCCESS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_terminal_that_does_not_say_its_width_has_80_columns() {
+        for (columns, expected) in [(None, 80), (Some(0), 80), (Some(40), 40), (Some(200), 200)] {
+            assert_eq!(width(columns), expected, "{columns:?}");
+        }
+    }
 }
