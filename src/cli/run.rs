@@ -124,8 +124,12 @@ async fn reported(file: &Path, access: &AccessArgs) -> anyhow::Result<ExitCode> 
         events.sort_by_key(last_seen);
         held.extend(explain_node(&read, &row.node).map(|it| (it, events)));
     }
+    let completed = Filter::default().is("reason", "BootstrapCompleted");
+    let completed = source.all::<Event>(ResourceKind::Events, &completed).await;
+    let completed = record_gap(&mut read.gaps, completed);
     let (status, checkup) = (status(&read), check(Vec::new(), &read));
-    let report = report(read.at, source.cluster(), &status, &held, &checkup);
+    let cluster = source.cluster();
+    let report = report(read.at, cluster, &status, &held, &completed, &checkup);
     let unwritable = |error| CliError::Input(format!("cannot write {}: {error}", file.display()));
     std::fs::write(file, report).map_err(unwritable)?;
     print(&format!("wrote {}\n", file.display()))

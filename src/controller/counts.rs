@@ -14,11 +14,16 @@ use nodegate_engine::error::{ADD_TAINT_ERROR, EVALUATION_ERROR, REMOVE_TAINT_ERR
 use nodegate_engine::io::Effect;
 use nodegate_engine::{Count, RuleCount};
 
+/// How many components have series of their own: whoever may create `DaemonSet`s makes components.
+const MOST_COMPONENTS: usize = 64;
+
 #[derive(Debug)]
 pub(super) struct Counter {
     metrics: Metrics,
     /// The names of the existing rules.
     known: HashSet<Arc<str>>,
+    /// The components with series of their own.
+    components: HashSet<Arc<str>>,
 }
 
 impl Counter {
@@ -34,6 +39,7 @@ impl Counter {
         Self {
             metrics,
             known: HashSet::new(),
+            components: HashSet::new(),
         }
     }
 
@@ -86,12 +92,15 @@ impl Counter {
             RuleCount::Undone => inc(&metrics.taints_undone, &[name]),
             RuleCount::Conflicted(kind) => inc(&metrics.api_conflicts, &[name, kind.as_str()]),
             RuleCount::StartedUp(stages) => {
-                for (condition, took) in stages {
-                    let took = took.as_secs_f64();
-                    observe(&metrics.startup_stage, &[name, condition], took);
+                for stage in stages {
+                    let (labels, took) = ([name, &*stage.condition], stage.took);
+                    observe(&metrics.startup_stage, &labels, took.as_secs_f64());
                 }
-                if let Some((last, _)) = stages.iter().max_by_key(|(_, took)| *took) {
-                    inc(&metrics.startup_last, &[name, last]);
+                if let Some(last) = stages.iter().max_by_key(|stage| stage.took) {
+                    inc(&metrics.startup_last, &[name, &last.condition]);
+                    let component = bounded(&mut self.components, &last.component);
+                    let took = last.took.as_secs_f64();
+                    observe(&metrics.startup_component, &[component], took);
                 }
             }
             RuleCount::BootstrapCompleted { since, hold } => {
@@ -160,6 +169,14 @@ impl Counter {
     }
 }
 
+/// The component, if it has a series of its own or may get one.
+fn bounded<'a>(known: &mut HashSet<Arc<str>>, component: &'a Arc<str>) -> &'a str {
+    if known.len() < MOST_COMPONENTS {
+        known.insert(component.clone());
+    }
+    known.get(component).map_or("other", |_| component)
+}
+
 fn inc(counter: &IntCounterVec, labels: &[&str]) {
     counter.with_label_values(labels).inc();
 }
@@ -178,6 +195,44 @@ mod tests {
     use prometheus::core::Collector;
 
     use super::*;
+    use nodegate_engine::Stage;
+
+    #[test]
+    fn no_more_than_64_components_have_series_of_their_own() {
+        let metrics = Metrics::new();
+        let components = metrics.startup_component.clone();
+        let mut counter = Counter::new(metrics);
+        let rule: Arc<str> = "r".into();
+        let starts = (0..100).flat_map(|index| [index, 0]).map(|index| {
+            let stage = |component: String, seconds| Stage {
+                condition: "Ready".into(),
+                component: component.into(),
+                took: jiff::SignedDuration::from_secs(seconds),
+            };
+            let stages = vec![stage(format!("a/{index}"), 7), stage("a/first".into(), 5)];
+            Count::Rule(rule.clone(), RuleCount::StartedUp(stages))
+        });
+        let came = Count::Rule(rule.clone(), RuleCount::Came);
+        let counts: Vec<_> = [came]
+            .into_iter()
+            .chain(starts)
+            .map(Effect::Count)
+            .collect();
+        counter.count(&counts, Duration::ZERO);
+        let of = |component: &str| {
+            let series = components.with_label_values(&[component]);
+            (series.get_sample_count(), series.get_sample_sum())
+        };
+        assert_eq!(of("a/0"), (101, 707.0));
+        assert_eq!(of("a/63"), (1, 7.0));
+        assert_eq!(of("other"), (36, 252.0));
+        let series: usize = components
+            .collect()
+            .iter()
+            .map(|it| it.get_metric().len())
+            .sum();
+        assert_eq!(series, 65);
+    }
 
     #[test]
     fn a_rule_is_counted_until_it_is_gone() {

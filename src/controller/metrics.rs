@@ -51,6 +51,9 @@ metrics! {
         startup_stage: "nodegate_startup_stage_seconds" ["rule", "condition"] in BOOTSTRAP_BUCKETS,
             "Time from when both node and rule existed until a condition was first met, for nodes released for the first \
              time.";
+        startup_component: "nodegate_startup_component_seconds" ["component"] in BOOTSTRAP_BUCKETS,
+            "Time from when both node and rule existed until the last condition was met, for nodes released for the first time, \
+             by what was waited for last: a DaemonSet, a CSI driver or a condition. At most 64 of them; the rest are \"other\".";
         evaluation_duration: "node_readiness_evaluation_duration_seconds" ["rule"] in EVALUATION_BUCKETS,
             "Time an evaluation of a rule on a node takes.";
         bootstrap_duration: "node_readiness_bootstrap_duration_seconds" ["rule"] in BOOTSTRAP_BUCKETS,

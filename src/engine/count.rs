@@ -34,8 +34,8 @@ pub enum RuleCount {
         is_new: bool,
     },
     Changed(Box<TaintChange>),
-    /// A node was released for the first time: how long each condition took, as far as known, since node and rule both existed.
-    StartedUp(Vec<(Arc<str>, SignedDuration)>),
+    /// A node was released for the first time: the conditions, as far as it is known when each was met.
+    StartedUp(Vec<Stage>),
     /// A taint could not be added or removed, for this reason in CamelCase.
     Failed(&'static str),
     /// A taint change met a conflict: the node had changed in the meantime.
@@ -53,6 +53,17 @@ pub enum RuleCount {
     RepairBlocked,
     /// The API server refused a repair.
     RepairFailed,
+}
+
+/// A condition of a rule while a node starts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Stage {
+    /// The condition's type.
+    pub condition: Arc<str>,
+    /// What it waited for last: a `DaemonSet` as `namespace/name`, a CSI driver, or else the condition's type.
+    pub component: Arc<str>,
+    /// How long it took since both the node and the rule existed.
+    pub took: SignedDuration,
 }
 
 /// How a node was held before its bootstrap was completed.

@@ -48,7 +48,7 @@ mod told;
 mod unreadable;
 
 pub use cache::{Broken, CachedRule, Readers, Stored};
-pub use count::{Count, RuleCount};
+pub use count::{Count, RuleCount, Stage};
 pub use freshness::MAX_AGE;
 
 pub use error::RequestError;
@@ -56,6 +56,7 @@ pub use forecast::{Forecast, foresee};
 pub use machine::Engine;
 pub use pacer::{LONGEST_WAIT, Rate};
 pub use settings::Settings;
+pub use startups::read as startup_in;
 pub use status::{REMARKS, says_all_suspended, says_held_back};
 pub use survey::{GAUGES, Reading};
 

@@ -348,7 +348,7 @@ impl Engine {
             .got_ready(node, &plan, &self.cache, &mut self.out);
         let joined_here = state.joined.is_some_and(|at| at >= leading_since);
         let is_news = |rule: &_| joined_here || self.rules.is_new(rule);
-        work.observe(state, &plan, is_news, &mut self.out);
+        work.observe(cluster, state, &plan, is_news, &mut self.out);
         work.rules_seen = self.cache.rules.generation;
 
         let is_stale = !plan.stale.is_empty()

@@ -16,7 +16,7 @@ use super::outbox::{Job, Outbox};
 use super::pacer::Class;
 use super::patch;
 use super::schedule::Why;
-use super::startups::Startups;
+use super::startups::{self, Startups};
 use nodegate_core::api::Pause;
 use nodegate_core::object::{Node, ObjectKey, Taint, Version, Watched, whole_second};
 use nodegate_core::plan::{ChangeKind, Decision, NodePlan, Outcome, TaintChange, TaintPlan};
@@ -332,11 +332,11 @@ fn completed(
         let is_foreigns = spec.waits_for_components() && is_foreign(&spec.taint.key);
         let notice = (hold.is_some() && !is_foreigns).then(|| {
             let took = since.map(|since| now.wall.duration_since(since).as_secs().max(0));
-            let took = took.map_or_else(String::new, |seconds| format!(" after {seconds}s"));
-            let last = startups.last(&rule.uid);
-            let last = last.map_or_else(String::new, |it| format!("; {it} came last"));
-            let name = &rule.name;
-            let note = format!("Bootstrap of this node completed under rule '{name}'{took}{last}");
+            let end = startups::written(took, startups.last(&rule.uid).as_deref());
+            let note = format!(
+                "Bootstrap of this node completed under rule '{}'{end}",
+                rule.name
+            );
             Notice::on_node(node, &notice::BOOTSTRAP_COMPLETED, note)
         });
         let count = RuleCount::BootstrapCompleted { since, hold };

@@ -15,7 +15,7 @@ use super::startups::Startups;
 use super::status::{Record, Tally};
 use super::told::Told;
 use nodegate_core::object::Node;
-use nodegate_core::plan::{Memory, NodePlan, NodeState, is_new};
+use nodegate_core::plan::{ClusterState, Memory, NodePlan, NodeState, is_new};
 use nodegate_core::rule::Rule;
 
 /// By node name, in this order in statuses.
@@ -61,6 +61,7 @@ impl NodeWork {
     /// Takes in a plan: announces what is new, and schedules the next evaluation.
     pub fn observe(
         &mut self,
+        cluster: ClusterState<'_>,
         state: NodeState<'_>,
         plan: &NodePlan<'_>,
         is_news: impl Fn(&Rule) -> bool,
@@ -69,7 +70,8 @@ impl NodeWork {
         let (node, now) = (state.node, out.now);
         announce(&mut self.told, node, plan, is_news, out);
         let is_new = is_new(state.joined, now.wall);
-        self.startups.observe(node, plan, is_new, now.wall);
+        self.startups
+            .observe((cluster, state), plan, is_new, now.wall);
         if let Some(remembered) = Memory::after(&plan.outcomes, &self.memories) {
             self.memories = remembered.into();
         }

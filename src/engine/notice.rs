@@ -49,7 +49,7 @@ topics! {
         "The API server refuses to remove a rule's taint. Repeated when its message changes.";
     BOOTSTRAP_COMPLETED: Normal "BootstrapCompleted" "CompleteBootstrap" on "Node",
         "A bootstrap-only rule's taint has been removed: the rule leaves the node alone from now on. Says after \
-         how long, and which condition came last. Not where `NodeCriticalComponentsReady` tells of it.";
+         how long, and which component came last. Not where `NodeCriticalComponentsReady` tells of it.";
     HELD: Warning "NodeHeld" "Hold" on "Node",
         "A rule has held the node for a minute: what each condition lacks; again when that is something else. Critical \
          components that it waits for have events with names of their own (`Unready...`, `Unscheduled...`).";

@@ -1,14 +1,22 @@
-//! Measures node startups: how long each condition took until the rule released the node for the first time.
+//! Measures node startups: how long each condition took until the rule released the node for the first time, and which component
+//! each waited for last.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::count::RuleCount;
+use super::count::{RuleCount, Stage};
 use nodegate_core::api::EnforcementMode;
-use nodegate_core::object::Node;
-use nodegate_core::plan::{ConditionOutcome, NodePlan, Outcome};
+use nodegate_core::condition::Hint;
+use nodegate_core::object::{Node, ObjectKey};
+use nodegate_core::plan::{ClusterState, ConditionOutcome, NodePlan, NodeState, Outcome};
 use nodegate_core::repair::has_been_released;
+
+const CAME_LAST: &str = " came last";
+
+/// What is known of a node and around it.
+type Known<'a> = (ClusterState<'a>, NodeState<'a>);
 
 /// The rules that hold a node that they have never released.
 #[derive(Debug, Default)]
@@ -19,7 +27,16 @@ struct Startup {
     rule_uid: Arc<str>,
     /// When the node or the rule was created, whichever was later.
     since: Timestamp,
-    stages: Vec<(Arc<str>, Met)>,
+    stages: Vec<Waiting>,
+}
+
+/// A condition of the rule.
+#[derive(Debug)]
+struct Waiting {
+    condition: Arc<str>,
+    /// What it waited for when it was last seen unmet: a `DaemonSet`, a CSI driver or, without one, the condition itself.
+    component: Arc<str>,
+    met: Met,
 }
 
 /// When a condition was first met.
@@ -33,7 +50,8 @@ enum Met {
 
 impl Startups {
     /// Takes in an evaluation. `is_new`: this process saw the node join just now.
-    pub fn observe(&mut self, node: &Node, plan: &NodePlan<'_>, is_new: bool, now: Timestamp) {
+    pub fn observe(&mut self, at: Known<'_>, plan: &NodePlan<'_>, is_new: bool, now: Timestamp) {
+        let node = at.1.node;
         let is_held = |outcome: &Outcome<'_>| {
             let decision = outcome.governs();
             decision.is_some_and(|it| it.holds() || it.releases())
@@ -44,31 +62,31 @@ impl Startups {
         };
         self.0.retain(stays);
         for outcome in &plan.outcomes {
-            let mut known = self.0.iter_mut();
-            match known.find(|it| it.rule_uid == outcome.rule.uid) {
-                Some(startup) => startup.observe(outcome, now),
-                None if is_held(outcome) => {
-                    self.0.extend(Startup::new(node, outcome, is_new, now));
-                }
-                None => {}
+            let is_of_rule = |it: &Startup| it.rule_uid == outcome.rule.uid;
+            if is_held(outcome) && !self.0.iter().any(is_of_rule) {
+                self.0.extend(Startup::new(node, outcome, is_new, now));
+            }
+            if let Some(startup) = self.0.iter_mut().find(|it| is_of_rule(it)) {
+                startup.observe(at, outcome, now);
             }
         }
     }
 
-    /// The condition that was met last under this rule, if that is known.
+    /// What was waited for last under this rule, if that is known.
     pub fn last(&self, rule_uid: &str) -> Option<Arc<str>> {
         let startup = self.0.iter().find(|it| *it.rule_uid == *rule_uid)?;
         let last = startup.known().max_by_key(|(_, at)| *at);
-        last.map(|(condition, _)| condition.clone())
+        last.map(|(stage, _)| stage.component.clone())
     }
 
     /// The rule has released the node: returns the known times.
     pub fn released(&mut self, rule_uid: &str) -> Option<RuleCount> {
         let index = self.0.iter().position(|it| *it.rule_uid == *rule_uid)?;
         let startup = self.0.swap_remove(index);
-        let stages = startup.known().map(|(condition, at)| {
-            let took = at.duration_since(startup.since);
-            (condition.clone(), took.max(SignedDuration::ZERO))
+        let stages = startup.known().map(|(stage, at)| Stage {
+            condition: stage.condition.clone(),
+            component: stage.component.clone(),
+            took: at.duration_since(startup.since).max(SignedDuration::ZERO),
         });
         Some(RuleCount::StartedUp(stages.collect()))
     }
@@ -98,30 +116,70 @@ impl Startup {
             None if is_new => Met::At(now),
             None => Met::Earlier,
         };
-        let findings = outcome.findings.iter();
+        let stages = outcome.findings.iter().map(|finding| Waiting {
+            condition: finding.requirement.kind.clone(),
+            component: finding.requirement.kind.clone(),
+            met: met(finding),
+        });
         Some(Self {
             rule_uid: rule.uid.clone(),
             since,
-            stages: findings
-                .map(|finding| (finding.requirement.kind.clone(), met(finding)))
-                .collect(),
+            stages: stages.collect(),
         })
     }
 
     /// The conditions that were first met at a known time.
-    fn known(&self) -> impl Iterator<Item = (&Arc<str>, Timestamp)> {
+    fn known(&self) -> impl Iterator<Item = (&Waiting, Timestamp)> {
         let stages = self.stages.iter();
-        stages.filter_map(|(condition, met)| match met {
-            Met::At(at) => Some((condition, *at)),
+        stages.filter_map(|stage| match stage.met {
+            Met::At(at) => Some((stage, at)),
             Met::NotYet | Met::Earlier => None,
         })
     }
 
-    fn observe(&mut self, outcome: &Outcome<'_>, now: Timestamp) {
-        for ((_, met), finding) in self.stages.iter_mut().zip(outcome.findings.iter()) {
-            if *met == Met::NotYet && finding.is_met() {
-                *met = Met::At(now);
+    fn observe(&mut self, at: Known<'_>, outcome: &Outcome<'_>, now: Timestamp) {
+        let stages = self.stages.iter_mut().zip(&outcome.findings);
+        for (stage, finding) in stages.filter(|(stage, _)| stage.met == Met::NotYet) {
+            if finding.is_met() {
+                stage.met = Met::At(now);
+            } else if let Some(component) = component(at, finding)
+                && *component != *stage.component
+            {
+                stage.component = component.into();
             }
         }
     }
+}
+
+/// The first component that an unmet condition names: a CSI driver, or a `DaemonSet` as `namespace/name`.
+fn component((cluster, state): Known<'_>, finding: &ConditionOutcome<'_>) -> Option<String> {
+    let of_pod = |key: &ObjectKey| {
+        let mut pods = state.pods.values().flatten();
+        let pod = pods.find(|it| it.key == *key)?;
+        let mut daemon_sets = cluster.daemon_sets.values().flat_map(BTreeMap::values);
+        let owner = daemon_sets.find(|it| it.owns(pod))?;
+        Some(owner.key.to_string())
+    };
+    match finding.detail()?.hint() {
+        Hint::Unscheduled(keys) => keys.iter().next().map(ToString::to_string),
+        Hint::Unready(keys) | Hint::Unconfirmed(keys) => of_pod(keys.iter().next()?),
+        Hint::TooNew(pods) => of_pod(pods.iter().next()?.pod),
+        Hint::Unregistered(drivers) => drivers.iter().next().map(ToString::to_string),
+        Hint::Unhealthy(driver) => Some(driver.to_owned()),
+        Hint::Nothing | Hint::Vacuous | Hint::Node(..) | Hint::NoDaemonSet(_) => None,
+    }
+}
+
+/// The end of a note about a startup: after how many seconds, and what was waited for last, as far as that is known.
+pub(super) fn written(took: Option<i64>, last: Option<&str>) -> String {
+    let took = took.map_or_else(String::new, |seconds| format!(" after {seconds}s"));
+    let last = last.map_or_else(String::new, |last| format!("; {last}{CAME_LAST}"));
+    took + &last
+}
+
+/// After how many seconds, and what was waited for last, by a note that ends so.
+pub fn read(note: &str) -> Option<(i64, &str)> {
+    let (_, end) = note.rsplit_once(" after ")?;
+    let (took, last) = end.split_once("s; ")?;
+    Some((took.parse().ok()?, last.strip_suffix(CAME_LAST)?))
 }

@@ -1,7 +1,10 @@
-//! `report`: status, held nodes and findings as one HTML page: printable, dark or light, without scripts or external resources.
+//! `report`: status, held nodes, starts and findings as one HTML page: printable, dark or light, without scripts or external resources.
 
 #[cfg(test)]
 mod tests;
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Event;
@@ -11,13 +14,16 @@ use super::explain::NodeExplanation;
 use super::page::{Block, Branch, Line, Page, Render};
 use super::snapshot::last_seen;
 use super::status::ClusterStatus;
+use nodegate_engine::startup_in;
 
-/// The page. `cluster` is the name of what was read, and `held` has some of the held nodes, each with its events.
+/// The page. `cluster` is the name of what was read, `held` has some of the held nodes, each with its events, and `completed` the
+/// events of completed bootstraps.
 pub(super) fn report(
     at: Timestamp,
     cluster: &str,
     status: &ClusterStatus,
     held: &[(NodeExplanation, Vec<Event>)],
+    completed: &[Event],
     checkup: &Checkup,
 ) -> String {
     let page = Page {
@@ -35,6 +41,7 @@ pub(super) fn report(
     let sections = [
         ("Status", status.blocks(&page)),
         ("Held nodes", held.collect()),
+        ("New nodes", starts(completed, &page).into_iter().collect()),
         ("Findings", checkup.blocks(&page)),
     ];
     let sections = sections.into_iter().filter(|it| !it.1.is_empty());
@@ -66,6 +73,27 @@ fn of_block(block: &Block) -> String {
     });
     let rows: String = rows.collect();
     format!("<div class=\"wide\">\n<table>\n{rows}</table>\n</div>\n")
+}
+
+/// What new nodes waited for last, and for how long, by their events: what most nodes waited for comes first.
+fn starts(completed: &[Event], page: &Page) -> Option<Block> {
+    let mut starts: BTreeMap<&str, Vec<i64>> = BTreeMap::new();
+    let notes = completed.iter().filter_map(|it| it.message.as_deref());
+    for (took, component) in notes.filter_map(startup_in) {
+        starts.entry(component).or_default().push(took);
+    }
+    let mut starts: Vec<_> = starts.into_iter().collect();
+    starts.sort_by_key(|(_, took)| Reverse(took.len()));
+    let heads = ["WAITED FOR LAST", "NODES", "MEDIAN", "LONGEST"];
+    let mut rows = vec![heads.map(|head| Line::new().faint(head)).to_vec()];
+    for (component, mut took) in starts {
+        took.sort_unstable();
+        let (nodes, last) = (took.len(), took.len() - 1);
+        let cells = [component.to_owned(), nodes.to_string()].into_iter();
+        let times = [took[nodes / 2], took[last]].map(|seconds| page.lasting(seconds));
+        rows.push(cells.chain(times).map(Line::from).collect());
+    }
+    (rows.len() > 1).then_some(Block::Table(rows))
 }
 
 fn of_event(event: &Event) -> Line {

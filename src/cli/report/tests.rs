@@ -27,8 +27,16 @@ fn reported(word: &str) -> String {
         notes: Vec::new(),
         unread: None,
     };
+    let completed =
+        [(120, "a/cni"), (40, word), (60, "a/cni"), (90, "a/cni")].map(|(took, last)| {
+            let note = format!(
+                "Bootstrap of this node completed under rule 'r' after {took}s; {last} came last"
+            );
+            let event = json!({"message": note, "metadata": {}, "involvedObject": {}});
+            serde_json::from_value(event).unwrap()
+        });
     let at = at(60) + jiff::SignedDuration::from_millis(1);
-    report(at, word, &status, &held, &checkup)
+    report(at, word, &status, &held, &completed, &checkup)
 }
 
 /// The page's element names, in order; fails if an element is not closed correctly.
@@ -62,6 +70,22 @@ fn the_page_has_all_that_it_is_about() {
     ] {
         assert!(page.contains(text), "{text}: {page}");
     }
+    let (_, starts) = page.split_once("LONGEST").unwrap();
+    let cells = starts.split("</table>").next().unwrap().split("plain\">");
+    let cells = cells.skip(1).map(|it| it.split('<').next().unwrap());
+    assert_eq!(
+        cells.collect::<Vec<_>>(),
+        [
+            "a/cni",
+            "3",
+            "90s",
+            "2m",
+            "example.com/Slow",
+            "1",
+            "40s",
+            "40s"
+        ]
+    );
     let count = |name: &str| elements(&page).iter().filter(|it| **it == name).count();
     assert_eq!((count("script"), count("link")), (0, 0));
     assert!(

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::Bench;
-use crate::count::{Count, Hold, RuleCount};
+use crate::count::{Count, Hold, RuleCount, Stage};
 use crate::survey::{BLOCKED_NODES, RULE_MATCHED_NODES};
 use crate::testing::{Builder, GATE, NodeBuilder, RuleBuilder, at, node, rule};
 
@@ -99,9 +99,7 @@ fn how_long_each_condition_took_is_counted_when_a_node_is_first_released() {
             Count::Rule(_, RuleCount::StartedUp(stages)) => Some(stages),
             _ => None,
         });
-        let told = |(condition, took): &(std::sync::Arc<str>, jiff::SignedDuration)| {
-            (condition.to_string(), took.as_secs())
-        };
+        let told = |stage: &Stage| (stage.condition.to_string(), stage.took.as_secs());
         stages
             .map(|stages| stages.iter().map(told).collect())
             .collect()

@@ -6,6 +6,7 @@ use super::{Bench, Input, Seen};
 use crate::io::Object;
 use crate::survey::{CONFLICTED, STRAY_TAINTS, UNREADABLE_OBJECTS};
 use crate::testing::{Builder, GATE, RuleBuilder, daemon_set, node, pod, rule};
+use crate::{Count, RuleCount, startup_in};
 use nodegate_core::condition::{ComponentGroup, Watch};
 
 const FOREIGN: &str = "node.gardener.cloud/critical-components-not-ready";
@@ -280,4 +281,38 @@ fn unreadable_objects_are_reported_where_people_look() {
             assert!(told.starts_with(expected), "{name}: {told}");
         }
     }
+}
+
+#[test]
+fn what_a_node_waited_for_last_is_told_with_its_release() {
+    let (mut bench, pods) = (Bench::new(&[], &[]), Watch::Pods(ComponentGroup::Class(0)));
+    bench.sees_rule(&components().bootstrap_only());
+    for name in ["agent", "fast"] {
+        let agent = daemon_set(&format!("kube-system/{name}")).critical();
+        let agent = agent.toleration("{operator: Exists}").json().clone();
+        bench.shows(Watch::DaemonSets(ComponentGroup::Class(0)), agent);
+    }
+    bench.sees(&node("n"));
+    let fast = daemon_set("kube-system/fast").critical();
+    let fast = pod("kube-system/fast-n").of(&fast).on("n").ready();
+    bench.wait(1000);
+    for pod in [agents_pod(), fast, agents_pod().ready()] {
+        bench.shows(pods, pod.clone().json().clone());
+        bench.wait(1000);
+    }
+    let stages = bench.counted.iter().filter_map(|count| match count {
+        Count::Rule(_, RuleCount::StartedUp(stages)) => Some(&*stages[0].component),
+        _ => None,
+    });
+    assert_eq!(stages.collect::<Vec<_>>(), ["kube-system/agent"]);
+    let told = bench.told().into_iter();
+    let told: Vec<_> = told
+        .filter(|it| it.starts_with("BootstrapCompleted"))
+        .collect();
+    let [note] = &told[..] else {
+        panic!("{told:?}");
+    };
+    let (took, last) = startup_in(note).unwrap();
+    assert!((1..110).contains(&took), "{note}");
+    assert_eq!(last, "kube-system/agent");
 }
