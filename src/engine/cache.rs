@@ -151,7 +151,8 @@ impl Cache {
         };
         let is_unseen = self.components.unseen.contains(&Watch::CsiNodes);
         let drivers = (!is_unseen).then(|| self.nodes.csi_drivers());
-        let around = Around::watched(spec, self.cluster(), Some(self.nodes.nodes()), drivers);
+        let nodes = Some(self.nodes.nodes());
+        let around = Around::watched(&rule.uid, spec, self.cluster(), nodes, drivers);
         Backing::of(&rule.name, spec, &around)
     }
 
@@ -518,6 +519,10 @@ impl Cache {
         if self.views.have_synced()
             && let Some(concerns) = self.rules.sort()
         {
+            // Before any node is evaluated: the one that shows that a type is renewed may come last.
+            for node in self.nodes.nodes() {
+                self.rules.set.see_beats(None, node);
+            }
             self.components.follow(&self.rules.set, &mut self.views);
             self.forget_ended();
             self.schedule.changes.rules = true;
@@ -531,7 +536,10 @@ impl Cache {
     fn put_node(&mut self, mut state: State<Node>, now: Now) {
         let name = state.key.name.clone();
         state.value.name = name.clone();
-        let (node, _) = self.stores.nodes.put(state);
+        let (node, known) = self.stores.nodes.put(state);
+        if self.rules.set.see_beats(known.as_deref(), &node) {
+            self.mark_all(Why::Rules);
+        }
         let joined = self.freshness.earliest_join(&self.views, now);
         let is_late = self.views.as_of(Watch::Nodes, now.monotonic).is_none();
         let entry = self.nodes.entry(&name);

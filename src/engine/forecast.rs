@@ -318,7 +318,8 @@ mod tests {
     fn plans_are_made_for_the_time_that_was_set() {
         let rule = rule("r").waits_for("Net");
         let rule = rule.nodegate("heartbeatTimeout: 10m");
-        let node = node("n").condition("Net", "True");
+        let net = json!({"type": "Net", "status": "True", "lastTransitionTime": at(-9), "lastHeartbeatTime": at(0)});
+        let node = node("n").condition_with(net);
         let mut view = forecast(&rule, &[node], now(0));
         let mut is_met = |seconds| {
             view.now = now(seconds);
@@ -333,7 +334,7 @@ mod tests {
     fn a_reporter_that_is_seen_for_the_first_time_is_trusted_about_its_last_heartbeat() {
         let rule = rule("r").waits_for("Net");
         let rule = rule.nodegate("heartbeatTimeout: 10m");
-        let net = json!({"type": "Net", "status": "True", "lastHeartbeatTime": at(0)});
+        let net = json!({"type": "Net", "status": "True", "lastTransitionTime": at(-9), "lastHeartbeatTime": at(0)});
         for (seconds, is_met) in [(500, true), (1000, false)] {
             let node = node("n").condition_with(net.clone());
             let view = forecast(&rule, &[node], now(seconds));

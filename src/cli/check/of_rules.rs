@@ -64,7 +64,7 @@ fn of_waits(snapshot: &Snapshot, rule: &Rule, spec: &CompiledSpec) -> Vec<Findin
     let view = &snapshot.view;
     let nodes = (snapshot.has_read(ResourceKind::Nodes)).then(|| view.nodes());
     let drivers = (snapshot.has_read(ResourceKind::CsiNodes)).then(|| view.csi_drivers());
-    let mut around = Around::watched(spec, view.cluster(), nodes, drivers);
+    let mut around = Around::watched(&rule.uid, spec, view.cluster(), nodes, drivers);
     around.with_future_nodes = true;
     around.standing = Some(&snapshot.standing);
     if !snapshot.has_read(ResourceKind::DaemonSets) {

@@ -73,6 +73,7 @@ impl Surroundings {
             named: BTreeMap::new(),
             labelled: BTreeMap::new(),
             standing: None,
+            beating: None,
             lacks_slices: false,
             nodes: (self.nodes.as_ref()).map(|it| it.nodes.iter().map(|node| &**node)),
             csi_drivers: (self.csi_drivers.as_ref()).map(|it| it.iter().map(String::as_str)),

@@ -35,7 +35,7 @@ pub struct Facts<'f, 'a> {
     /// The node's taints that will not go: a `DaemonSet` that does not tolerate them does not run here.
     pub staying: &'f [&'a Taint],
     pub observations: &'a Observations,
-    pub trust: Trust,
+    pub trust: Trust<'a>,
     pub now: Timestamp,
 }
 

@@ -1,5 +1,8 @@
 //! What a rule trusts: evidence that has not been renewed for long, or is from before a reboot, does not count.
 
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
 use jiff::{SignedDuration, Timestamp};
 
 use super::detail::Detail;
@@ -10,9 +13,11 @@ use crate::object::NodeCondition;
 
 /// A rule's requirements for evidence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Trust {
+pub struct Trust<'a> {
     /// How long the reporter of a condition may be silent.
     pub heartbeat_timeout: Option<Duration>,
+    /// The condition types that reporters renew. Of another, which may be written once, silence means nothing.
+    pub beating: Option<&'a BTreeSet<Arc<str>>>,
     /// Whether heartbeats can be observed at present. While they cannot, silence means nothing.
     pub sees_heartbeats: bool,
     /// The observed reboot, if any: evidence from before does not count.
@@ -21,7 +26,7 @@ pub struct Trust {
     pub is_held: bool,
 }
 
-impl Trust {
+impl<'a> Trust<'a> {
     /// Until when evidence from before a reboot does not count that does so only this long after it; `None` if it counts at this time.
     pub(super) fn distrusts_until(self, wait: SignedDuration, now: Timestamp) -> Option<Timestamp> {
         let until = self.rebooted?.seen.checked_add(wait).ok()?;
@@ -41,17 +46,20 @@ impl Trust {
             .is_some_and(|reboot| time.as_second() < reboot.older_by_kubelet.as_second())
     }
 
-    pub(super) fn assess<'a>(
+    pub(super) fn assess(
         self,
         condition: &'a NodeCondition,
         observations: &Observations,
         now: Timestamp,
     ) -> Condition<'a> {
-        let heartbeat = observations.heartbeat(&condition.kind);
+        let kind = &*condition.kind;
+        let beats = self.beating.is_some_and(|it| it.contains(kind));
+        let timeout = self.heartbeat_timeout.filter(|_| beats);
+        let heartbeat = observations.heartbeat(kind);
         if self.rebooted.is_some() && !heartbeat.is_some_and(|it| it.in_this_boot) {
             let until = self.distrusts_until(NOT_RENEWED, now);
             // With a timeout, a reporter without a heartbeat since the reboot is dead; where none can be seen, that proves nothing.
-            let may_be_believed = self.heartbeat_timeout.is_none() && self.sees_heartbeats;
+            let may_be_believed = timeout.is_none() && self.sees_heartbeats;
             if until.is_some() || !may_be_believed {
                 return Condition {
                     recheck: until.filter(|_| may_be_believed),
@@ -71,14 +79,14 @@ impl Trust {
             let detail = Detail::HeartbeatMissed { timeout };
             Condition::new(ConditionStatus::Unknown, detail)
         };
-        if let Some(timeout) = self.heartbeat_timeout.filter(|_| self.is_held)
+        if let Some(timeout) = timeout.filter(|_| self.is_held)
             && let Ok(oldest) = now.checked_sub(timeout.as_std())
             && let Ok(newest) = now.checked_add(timeout.as_std())
             && heartbeat.is_some_and(|it| it.is_unproven(&(oldest..=newest)))
         {
             return missed(timeout);
         }
-        let Some(timeout) = self.heartbeat_timeout.filter(|_| self.sees_heartbeats) else {
+        let Some(timeout) = timeout.filter(|_| self.sees_heartbeats) else {
             return reported;
         };
         let stale_at =
@@ -98,15 +106,17 @@ impl Trust {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeSet;
+    use std::sync::LazyLock;
 
     use super::*;
     use crate::testing::{at, node};
 
     /// What a rule trusts after that reboot.
-    fn trust(heartbeat_timeout: Option<Duration>, sees_heartbeats: bool) -> Trust {
+    fn trust(heartbeat_timeout: Option<Duration>, sees_heartbeats: bool) -> Trust<'static> {
+        static BEATING: LazyLock<BTreeSet<Arc<str>>> = LazyLock::new(|| ["Net".into()].into());
         Trust {
             heartbeat_timeout,
+            beating: Some(&BEATING),
             sees_heartbeats,
             rebooted: Some(Reboot {
                 seen: at(100),

@@ -2,11 +2,13 @@
 //! joins now would wait for in vain, and what it would not wait for.
 
 use std::cell::LazyCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use super::Finding;
 use super::of_rule::{
-    empty_class, kept_away, kept_off, of_condition, on_no_node, outside_namespaces, shut_out,
+    empty_class, kept_away, kept_off, never_renewed, of_condition, on_no_node, outside_namespaces,
+    shut_out,
     unprobed,
 };
 use crate::condition::{
@@ -29,6 +31,8 @@ pub struct Around<'a, Nodes, Drivers> {
     pub labelled: Labelled<'a>,
     /// What stands on nodes under the name of a `DaemonSet` that does not exist, as a phrase.
     pub standing: Option<&'a BTreeMap<ObjectKey, String>>,
+    /// The condition types that were seen to be renewed on the rule's nodes.
+    pub beating: Option<&'a BTreeSet<Arc<str>>>,
     /// Whether the API server has no `ResourceSlice`s.
     pub lacks_slices: bool,
     /// Nodes, whether or not the rule selects them.
@@ -42,8 +46,9 @@ pub struct Around<'a, Nodes, Drivers> {
 type Labelled<'a> = BTreeMap<usize, Vec<&'a DaemonSet>>;
 
 impl<'a, Nodes, Drivers> Around<'a, Nodes, Drivers> {
-    /// What the watches have shown for a rule with this spec.
+    /// What the watches have shown for a rule with this UID and spec.
     pub fn watched(
+        uid: &str,
         spec: &'a CompiledSpec,
         cluster: ClusterState<'a>,
         nodes: Option<Nodes>,
@@ -61,6 +66,7 @@ impl<'a, Nodes, Drivers> Around<'a, Nodes, Drivers> {
             named: named.collect(),
             labelled: labelled(spec, cluster),
             standing: None,
+            beating: cluster.rules.beating.get(uid),
             lacks_slices: cluster.named.iter().any(|it| !it.is_served),
             nodes,
             csi_drivers,
@@ -108,6 +114,18 @@ impl Backing {
         for condition in &spec.conditions {
             let unmade = of_condition(rule, condition, around, lacks_driver, is_reported);
             backing.findings.extend(unmade);
+        }
+        for kind in spec
+            .reported()
+            .filter(|_| spec.ours.heartbeat_timeout.is_some())
+        {
+            let mut there = selected()
+                .filter_map(|node| node.condition(kind))
+                .peekable();
+            let beats = around.beating.is_some_and(|it| it.contains(kind));
+            if !beats && there.peek().is_some() && !there.any(|it| it.beats(None)) {
+                backing.findings.push(never_renewed(rule, kind));
+            }
         }
         let (classes, labelled) = (around.classes, &around.labelled);
         for (index, daemon_sets) in labelled {

@@ -79,6 +79,7 @@ checks! {
     SCHEDULER_WAITS: Warning "NG019" "A driver that the scheduler waits for";
     FAILING: Error "NG016" "A node to which a rule cannot be applied";
     UNPROBED: Warning "NG020" "A DaemonSet without a readiness probe";
+    NEVER_RENEWED: Warning "NG021" "A condition that nobody renews" => "HeartbeatTimeoutWaits" "NeverRenewed";
     DESCHEDULER: Warning "NG022" "A descheduler that evicts for a taint";
     API_SERVER: Error "NG101" "API server";
     CLOCK: Warning "NG102" "clock";

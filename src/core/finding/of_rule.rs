@@ -168,6 +168,16 @@ pub fn evicts(rule: &str, spec: &CompiledSpec) -> Option<Finding> {
     Some(Finding::of_rule(Check::EVICTS, rule, message, ""))
 }
 
+/// A condition to which the rule's heartbeat timeout does not apply.
+pub(super) fn never_renewed(rule: &str, kind: &str) -> Finding {
+    let message = format!(
+        "no reporter of {kind} has ever renewed it on a node of this rule: heartbeatTimeout does not apply to it until one does"
+    );
+    let fix =
+        "leave heartbeatTimeout out if it is written once, as NetworkUnavailable is by Calico";
+    Finding::of_rule(Check::NEVER_RENEWED, rule, message, fix)
+}
+
 /// A heartbeat timeout that is too short for kubelet and Node Problem Detector.
 pub fn short_heartbeat(rule: &str, timeout: api::Duration) -> Option<Finding> {
     let message = format!(

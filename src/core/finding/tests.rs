@@ -1,8 +1,10 @@
 //! What stands behind a rule's conditions.
 
-use super::{Around, Backing, Finding, left_out_on};
+use serde_json::json;
+
+use super::{Around, Backing, Check, Finding, left_out_on};
 use crate::condition::Component;
-use crate::testing::{Builder, GATE, NodeBuilder, World, daemon_set, node, rule, world};
+use crate::testing::{Builder, GATE, NodeBuilder, World, at, daemon_set, node, rule, world};
 
 const AGENT: &str = "daemonset.nodegate.dev/tools.agent";
 const DRIVER: &str = "csidriver.nodegate.dev/ebs.csi.aws.com";
@@ -11,7 +13,7 @@ fn backing(world: &World, registered: &[&str]) -> Backing {
     let spec = world.rules()[0].spec.as_ref().unwrap();
     let nodes = std::iter::once(&world.node);
     let drivers = registered.iter().copied();
-    let around = Around::watched(spec, world.cluster(), Some(nodes), Some(drivers));
+    let around = Around::watched("r-uid", spec, world.cluster(), Some(nodes), Some(drivers));
     Backing::of("r", spec, &around)
 }
 
@@ -205,7 +207,7 @@ fn each_taint_that_keeps_a_named_daemon_set_off_is_told_with_its_own_count() {
     let world = world.rule(&rule("r").waits_for(AGENT));
     let spec = world.rules()[0].spec.as_ref().unwrap();
     let drivers = None::<std::iter::Empty<&str>>;
-    let around = Around::watched(spec, world.cluster(), Some(nodes.iter()), drivers);
+    let around = Around::watched("", spec, world.cluster(), Some(nodes.iter()), drivers);
     let found = Backing::of("r", spec, &around).findings.into_iter();
     let found = found.filter(|it| it.check.id == "NG002");
     let counts = found.map(|it| {
@@ -224,4 +226,31 @@ fn each_taint_that_keeps_a_named_daemon_set_off_is_told_with_its_own_count() {
             "region:NoSchedule on 2 of the 5 selected",
         ]
     );
+}
+
+fn a_heartbeat_timeout_that_does_not_apply_is_named() {
+    let timed = rule("r").waits_for("Net").nodegate("heartbeatTimeout: 10m");
+    let untimed = rule("r").waits_for("Net");
+    let written = |heartbeat| {
+        let net = json!({
+            "type": "Net", "status": "True", "lastTransitionTime": at(0), "lastHeartbeatTime": at(heartbeat),
+        });
+        node("n").condition_with(net)
+    };
+    #[rustfmt::skip]
+    let cases = [
+        ("written once", &timed, written(1), true),
+        ("renewed", &timed, written(2), false),
+        ("never written", &timed, node("n"), false),
+        ("without a timeout", &untimed, written(1), false),
+    ];
+    for (name, rule, node, expected) in cases {
+        let found = |world: World| {
+            let findings = backing(&world, &[]).findings;
+            findings.iter().any(|it| it.check == Check::NEVER_RENEWED)
+        };
+        let known = world(&node).rule(rule);
+        assert!(!found(known.clone()), "{name}, and seen to be renewed");
+        assert_eq!(found(known.never_renewed()), expected, "{name}");
+    }
 }

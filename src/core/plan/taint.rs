@@ -82,6 +82,7 @@ impl<'a> Draft<'a> {
         let rebooted = rebooted.filter(|_| regates_on_reboot && !bootstrap.counts());
         let trust = Trust {
             heartbeat_timeout: spec.ours.heartbeat_timeout,
+            beating: self.cluster.rules.beating.get(&rule.uid),
             sees_heartbeats: !self.cluster.stale.contains(&Watch::Nodes),
             rebooted,
             is_held: claim.tainted,

@@ -9,7 +9,7 @@ use super::rejection::Rejection;
 use super::taint_key::is_foreign;
 use crate::api::RegateOn;
 use crate::condition::{Component, NamedComponent, PassingTaints, Source, Watch};
-use crate::object::ObjectKey;
+use crate::object::{Node, ObjectKey};
 
 /// All rules of the cluster. Of two rules with the same taint key and effect, the earlier one in this order governs.
 #[derive(Debug, Clone, Default)]
@@ -21,6 +21,8 @@ pub struct RuleSet {
     pub passing: PassingTaints,
     /// The condition types on Nodes whose heartbeats some rule needs.
     pub followed: BTreeSet<Arc<str>>,
+    /// The condition types that were seen to be renewed on a node that a rule with a heartbeat timeout selects, by the rule's UID.
+    pub beating: BTreeMap<Arc<str>, BTreeSet<Arc<str>>>,
     /// The resources that some rule counts.
     pub counted: BTreeSet<Arc<str>>,
     /// UIDs of the rules with a `repair`.
@@ -88,16 +90,37 @@ impl RuleSet {
             };
             let needs_heartbeats = spec.ours.heartbeat_timeout.is_some()
                 || spec.ours.regate_on.contains(&RegateOn::Reboot);
+            if needs_heartbeats {
+                set.followed.extend(spec.reported().cloned());
+            }
             for requirement in &spec.conditions {
-                if needs_heartbeats && requirement.source == Source::Node {
-                    set.followed.insert(requirement.kind.clone());
-                }
                 let counted = requirement.counted_resource();
                 set.counted.extend(counted.map(Arc::<str>::from));
             }
         }
         set.rules = rules;
         set
+    }
+
+    /// Notes which conditions of this node are renewed, given its state before; returns whether that is news for any rule.
+    pub fn see_beats(&mut self, known: Option<&Node>, node: &Node) -> bool {
+        let known = known.filter(|known| known.uid == node.uid);
+        let beats = |kind| {
+            let before = known.and_then(|known| known.condition(kind));
+            node.condition(kind).is_some_and(|it| it.beats(before))
+        };
+        let mut is_news = false;
+        let specs = self.rules.iter();
+        let specs = specs.filter_map(|rule| Some((&rule.uid, rule.active()?)));
+        for (uid, spec) in specs.filter(|(_, spec)| spec.ours.heartbeat_timeout.is_some()) {
+            let beating = self.beating.entry(uid.clone()).or_default();
+            for kind in spec.reported() {
+                if !beating.contains(kind) && beats(kind) && spec.selector.matches(&node.labels) {
+                    is_news |= beating.insert(kind.clone());
+                }
+            }
+        }
+        is_news
     }
 
     /// Whether an annotation names an existing rule with a taint that is not that rule's.
@@ -157,6 +180,13 @@ impl CompiledSpec {
 
     fn sources(&self) -> impl Iterator<Item = &Source> {
         self.conditions.iter().map(|condition| &condition.source)
+    }
+
+    /// The condition types that are reported on the Node.
+    pub fn reported(&self) -> impl Iterator<Item = &Arc<str>> {
+        let conditions = self.conditions.iter();
+        let reported = conditions.filter(|it| it.source == Source::Node);
+        reported.map(|it| &it.kind)
     }
 
     /// What the rule waits for by name.

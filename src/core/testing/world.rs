@@ -231,6 +231,12 @@ impl World {
         self.with_compiled_rules(rules)
     }
 
+    /// No reporter has ever renewed any condition.
+    pub(crate) fn never_renewed(mut self) -> Self {
+        self.rules.beating.clear();
+        self
+    }
+
     /// Adds rules that existed before this process started.
     pub(crate) fn remembering(mut self, rules: &[RuleBuilder]) -> Self {
         let former = rules.iter().map(|rule| Arc::new(rule.build(&self.classes)));
@@ -240,6 +246,10 @@ impl World {
 
     fn with_compiled_rules(mut self, rules: Vec<Arc<Rule>>) -> Self {
         self.rules = RuleSet::new(rules, self.passing_taints.clone());
+        let specs = self.rules.rules().iter();
+        let specs = specs.filter_map(|rule| Some((rule.uid.clone(), rule.spec.as_ref().ok()?)));
+        let beating = specs.map(|(uid, spec)| (uid, spec.reported().cloned().collect()));
+        self.rules.beating = beating.collect();
         self.selecting = self.rules.selecting(&self.node.labels);
         self.observations
             .follow(&self.rules.followed, &self.node, at(0));

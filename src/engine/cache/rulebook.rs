@@ -117,6 +117,7 @@ impl Rulebook {
 
     /// Remembers a deleted rule: its taints may still be on nodes.
     fn retire(&mut self, rule: Arc<Rule>) {
+        self.set.beating.remove(&rule.uid);
         if self.former.len() == FORMER_RULES {
             self.former.pop_front();
         }
@@ -133,7 +134,8 @@ impl Rulebook {
         limit_components(self.all.values_mut().map(|cached| &mut cached.rule));
         let rules = self.all.values().map(|cached| cached.rule.clone());
         let passing_taints = self.set.passing.configured.clone();
-        let before = std::mem::replace(&mut self.set, RuleSet::new(rules, passing_taints));
+        let mut before = std::mem::replace(&mut self.set, RuleSet::new(rules, passing_taints));
+        self.set.beating = std::mem::take(&mut before.beating);
         self.set.former = self.former.iter().cloned().collect();
         self.generation += 1;
         let mut changed: Vec<Arc<Rule>> = Vec::new();

@@ -24,11 +24,12 @@ const ABOUT_NODES: [&str; 3] = [CONFLICTED, REPAIR_UNAVAILABLE, DISRUPTION_LIMIT
 pub(crate) const SHUT_OUT: &str = "DaemonSetsShutOut";
 pub(crate) const OUTSIDE_NAMESPACES: &str = "DaemonSetsOutsideNamespaces";
 /// The conditions that say what a rule's author should know of what it waits for, in force or not. The command line prints these.
-pub const REMARKS: [&str; 4] = [
+pub const REMARKS: [&str; 5] = [
     "ConditionsNotMade",
     "NothingToWaitFor",
     SHUT_OUT,
     OUTSIDE_NAMESPACES,
+    "HeartbeatTimeoutWaits",
 ];
 const SUSPENDED: &str = "Suspended";
 /// The reason for which a rule is neither accepted nor in force while another definition has dropped its fields.

@@ -2,12 +2,13 @@
 
 use std::time::Duration;
 
+use jiff::Timestamp;
 use serde_json::json;
 
 use super::{Bench, Input, Seen, settings};
 use crate::io::Request;
 use crate::survey::LEADER;
-use crate::testing::{Builder, GATE, RuleBuilder, at, node, rule};
+use crate::testing::{Builder, GATE, NodeBuilder, RuleBuilder, at, node, rule};
 use nodegate_core::condition::Watch;
 
 fn gate() -> RuleBuilder {
@@ -195,4 +196,38 @@ fn a_silence_counts_from_when_nodes_can_be_seen_again() {
             "{name}: after {passed} s"
         );
     }
+}
+
+/// A node on which the network's reporter wrote its condition first, and now again, at these times.
+fn written(name: &str, first: Timestamp, again: Timestamp) -> NodeBuilder {
+    node(name).condition_with(json!({
+        "type": "Net", "status": "True", "lastTransitionTime": first, "lastHeartbeatTime": again,
+    }))
+}
+
+#[test]
+fn a_condition_that_is_written_once_is_believed_until_a_reporter_of_it_beats_on_any_node() {
+    let once = |name: &str| written(name, at(90), at(91));
+    let rule = gate().nodegate("heartbeatTimeout: 1m");
+    let mut bench = Bench::new(&[rule], &["a", "b", "c"].map(once));
+    bench.wait(300_000);
+    bench.sees(&written("a", bench.now.wall, bench.now.wall));
+    bench.wait(300_000);
+    let waits = |bench: &Bench| {
+        bench
+            .status("r")
+            .to_string()
+            .contains("HeartbeatTimeoutWaits")
+    };
+    assert!(waits(&bench), "a reporter that starts again writes it anew");
+    for name in ["a", "b", "c"] {
+        assert_eq!(bench.taints(name), [""; 0], "{name}");
+    }
+    let wrote = bench.now.wall;
+    bench.wait(10_000);
+    bench.sees(&written("a", wrote, bench.now.wall));
+    bench.wait(10_000);
+    assert!(!waits(&bench));
+    assert_eq!(bench.taints("a"), [""; 0]);
+    assert_eq!(bench.taints("b"), [GATE], "its reporter has died");
 }

@@ -73,6 +73,21 @@ fn a_silent_reporters_old_status_does_not_release_a_held_node() {
     }
 }
 
+#[test]
+fn silence_of_a_type_that_nobody_has_renewed_means_nothing() {
+    let rule = gate("r").nodegate("heartbeatTimeout: 10m");
+    let old = network("True", -9000, -9000);
+    let world = watched(&old, &rule).never_renewed().now(at(90_000));
+    assert_eq!(writes(&world), [""; 0]);
+    assert_eq!(world.plan().recheck, None);
+    let held = gated_by(old, "r");
+    let held = self::world(&held).rule(&rule).never_renewed();
+    assert_eq!(
+        writes(&held.restarted(&gated_by(network("True", -9000, -9000), "r"), at(1000))),
+        RELEASED
+    );
+}
+
 /// A node in this boot whose network condition was last written at `heartbeat`.
 fn booted(id: &str, heartbeat: i64) -> NodeBuilder {
     network("True", 0, heartbeat).boot_id(id)

@@ -335,7 +335,7 @@ mod tests {
         for (timeout, fine) in [("5m", false), ("1h", true)] {
             let mut story = Story::under(json!({ "nodegate": { "heartbeatTimeout": timeout } }));
             story.create(node("n"));
-            story.report("n", "Net", "True");
+            story.renew("n", "Net", "True", s(9));
             story.at(1000);
             story.judged_end(&mut End, fine, timeout);
         }

@@ -134,8 +134,13 @@ impl Story {
     }
 
     pub(super) fn report(&mut self, node: &str, kind: &str, status: &str) {
-        let now = self.cluster.wall();
-        let condition = json!({ "type": kind, "status": status, "lastTransitionTime": now, "lastHeartbeatTime": now });
+        self.renew(node, kind, status, s(0));
+    }
+
+    /// Reports a status again that has been the same for so long.
+    pub(super) fn renew(&mut self, node: &str, kind: &str, status: &str, since: Time) {
+        let (now, turned) = (self.cluster.wall(), self.cluster.wall() - since);
+        let condition = json!({ "type": kind, "status": status, "lastTransitionTime": turned, "lastHeartbeatTime": now });
         let patch = Patch::Strategic(json!({ "status": { "conditions": [condition] } }));
         let key = Key::cluster(Kind::Node, node);
         self.patch(SOMEBODY, key, Part::Status, patch);

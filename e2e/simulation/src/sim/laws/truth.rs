@@ -409,8 +409,15 @@ impl Facts<'_> {
         // A process that starts with a wrong clock cannot detect that.
         let age = SignedDuration::try_from(self.at.saturating_sub(written)).unwrap_or_default();
         let looks_recent = (age + self.ahead).unsigned_abs() <= timeout + LATE;
+        // Another node may have shown that the type is renewed; a status that has just turned hides that it was.
+        let is_renewed = reported(self.node, kind).is_some_and(|[_, beat, turned]| {
+            let times = time(&beat).zip(time(&turned));
+            times.is_some_and(|(beat, turned)| beat.duration_since(turned).as_secs() > 1)
+        });
         if self.at < written + timeout {
             Word::Good
+        } else if !is_renewed {
+            Word::Doubtful
         } else if !self.ahead.is_zero() && looks_recent {
             Word::Doubtful
         } else if since.is_some_and(|since| self.at >= since + timeout + LATE) {

@@ -240,7 +240,7 @@ fn a_rule_that_taints_nodes_at_once_is_warned_of_when_it_begins_to_act() {
         ("leaves them no more", Some(rule().nodegate("existingNodes: Leave")), rule(), true),
         ("suspended", None, rule().nodegate("suspend: true"), false),
         ("suspended no more", Some(rule().nodegate("suspend: true")), rule(), true),
-        ("acts already", Some(rule()), rule().nodegate("heartbeatTimeout: 10m"), false),
+        ("acts already", Some(rule()), rule().nodegate("gracePeriod: 10m"), false),
     ];
     for (name, before, after, is_warned) in cases {
         let classes = classes();
