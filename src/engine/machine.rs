@@ -26,6 +26,7 @@ use super::schedule::Why;
 use super::settings::Settings;
 use super::survey::{self, Survey};
 use super::unreadable::tell_unreadable;
+use nodegate_core::condition::Watch;
 use nodegate_core::object::{Node, Watched};
 use nodegate_core::plan::{self, ChangeKind, NodeHistory};
 
@@ -351,7 +352,11 @@ impl Engine {
         work.observe(cluster, state, &plan, is_news, &mut self.out);
         work.rules_seen = self.cache.rules.generation;
 
+        // Nothing else has the node evaluated once a reporter's silence shows again.
+        let hides_silence =
+            cluster.stale.contains(&Watch::Nodes) && !cluster.rules.followed.is_empty();
         let is_stale = !plan.stale.is_empty()
+            || hides_silence
             || plan.repair_is_postponed
             || (!cluster.stale.is_empty() && plan.waits_for_a_guard());
         let conditions = std::mem::take(&mut plan.conditions);

@@ -206,6 +206,21 @@ fn written(name: &str, first: Timestamp, again: Timestamp) -> NodeBuilder {
 }
 
 #[test]
+fn a_reporter_that_is_first_heard_while_nodes_are_stale_may_fall_silent() {
+    let mut bench = Bench::new(&[gate().nodegate("heartbeatTimeout: 1m")], &[]);
+    bench.wait(1000);
+    bench.silent = vec![Watch::Nodes];
+    bench.wait(29_000);
+    bench.sees(&written("m", at(0), bench.now.wall));
+    bench.wait(3000);
+    bench.sees(&written("n", at(0), bench.now.wall));
+    bench.wait(1000);
+    bench.silent.clear();
+    bench.wait(80_000);
+    assert_eq!(bench.taints("n"), [GATE]);
+}
+
+#[test]
 fn a_condition_that_is_written_once_is_believed_until_a_reporter_of_it_beats_on_any_node() {
     let once = |name: &str| written(name, at(90), at(91));
     let rule = gate().nodegate("heartbeatTimeout: 1m");
