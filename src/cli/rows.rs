@@ -351,6 +351,7 @@ pub(super) fn evidence(source: &Source) -> (&'static str, &'static [ResourceKind
         Source::Class { .. } => ("criticalComponents", &[DaemonSets, Pods, CsiNodes]),
         Source::CsiDriver(_) => ("csiNode", &[CsiNodes]),
         Source::Resource(_) => ("allocatable", &[]),
+        Source::Label(_) => ("label", &[]),
         Source::Component(Component::DaemonSet(_)) => ("daemonSet", &[DaemonSets, Pods]),
         Source::Component(Component::AllDaemonSets) | Source::DaemonSetsScheduled => {
             ("daemonSets", &[DaemonSets, Pods])

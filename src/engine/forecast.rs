@@ -222,7 +222,10 @@ pub fn foresee(
     let mut seen = spec.clone();
     seen.conditions.retain(|it| {
         let source = &it.source;
-        matches!(source, Source::Node | Source::Nobody | Source::Resource(_))
+        matches!(
+            source,
+            Source::Node | Source::Nobody | Source::Resource(_) | Source::Label(_)
+        )
     });
     let is_whole = seen.conditions.len() == spec.conditions.len();
     // With `AnyOf`, a condition that is unknown here may be the one that is met.

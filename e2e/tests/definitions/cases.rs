@@ -117,6 +117,9 @@ const ZONE_THRESHOLD: &str =
 const LARGE_CLUSTER: &str =
     "largeClusterSizeThreshold must not be negative: write a number of nodes, for example 50";
 
+const LABEL_NAME: &str = "a condition that waits for a label names it as label.nodegate.dev/<key>, for example label.nodegate.dev/nvidia.com/mig.config.state";
+const VALUES_TYPE: &str =
+    "values can only be used with label.nodegate.dev/<key>: leave them out, or use that type";
 const MINIMUM_TWICE: &str =
     "minimum and minimumFromLabel cannot be used together: leave one of them out";
 const MINIMUM_TYPE: &str = "minimum and minimumFromLabel can only be used with types that count something, resource.nodegate.dev/<resource> and resourceslice.nodegate.dev/<driver>: leave them out, or use one of these types";
@@ -282,6 +285,13 @@ pub(crate) const CASES: &[Case] = &[
     create("a reason twice", BOOTSTRAP, "{conditions: [{type: A, requiredStatus: 'True', nodegate: {reasons: [A, A]}}]}").fails("Duplicate value"),
     create("a reason that is a sentence", BOOTSTRAP, "{conditions: [{type: A, requiredStatus: 'True', nodegate: {reasons: [it is done]}}]}").fails("should match"),
     create("reasons with Unknown", BOOTSTRAP, "{conditions: [{type: A, requiredStatus: Unknown, nodegate: {reasons: [A]}}]}").fails(UNKNOWN_TERMS),
+    create("a label", BOOTSTRAP, "{conditions: [{type: label.nodegate.dev/nvidia.com/mig.config.state, requiredStatus: 'True'}]}"),
+    create("a label's values", BOOTSTRAP, "{conditions: [{type: label.nodegate.dev/a, requiredStatus: 'True', nodegate: {values: [success, '']}}]}"),
+    create("no label", BOOTSTRAP, "{conditions: [{type: label.nodegate.dev/, requiredStatus: 'True'}]}").fails(LABEL_NAME),
+    create("what is no label", BOOTSTRAP, "{conditions: [{type: label.nodegate.dev/a/b/c, requiredStatus: 'True'}]}").fails(LABEL_NAME),
+    create("values of what is no label", BOOTSTRAP, "{conditions: [{type: A, requiredStatus: 'True', nodegate: {values: [a]}}]}").fails(VALUES_TYPE),
+    create("17 values", BOOTSTRAP, "{conditions: [{type: label.nodegate.dev/a, requiredStatus: 'True', nodegate: {values: [a, b, c, d, e, f, g, h, i, j, k, l, m, 'n', o, p, q]}}]}").fails("must have at most 16 items"),
+    create("a value that is a sentence", BOOTSTRAP, "{conditions: [{type: label.nodegate.dev/a, requiredStatus: 'True', nodegate: {values: [it is done]}}]}").fails("should match"),
 
     // Immutable fields.
     update("a condition is removed", CONTINUOUS, "{}", "{conditions: [{type: example.com/NetworkReady, requiredStatus: 'True'}]}").fails(CONDITIONS_IMMUTABLE),

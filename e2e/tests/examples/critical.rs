@@ -140,6 +140,25 @@ async fn examples_gpu_by_count() -> Result<()> {
 }
 
 #[tokio::test]
+async fn examples_mig() -> Result<()> {
+    const TAINT: &str = "readiness.k8s.io/mig";
+    const STATE: &str = "label.nodegate.dev/nvidia.com/mig.config.state";
+    let scene = Scene::of("mig/rule.yaml", None).await?;
+    scene
+        .join(node("mig-1").label("example.com/pool", "mig"))
+        .await?;
+    scene.has_taint("mig-1", TAINT, true).await?;
+    scene
+        .is_unmet("mig-1", STATE, "this node has no label")
+        .await?;
+    let labelled = |state| json!({"metadata": {"labels": {"nvidia.com/mig.config.state": state}}});
+    patch_node(&scene.client, "mig-1", &labelled("pending")).await?;
+    scene.keeps_taint("mig-1", TAINT, true).await?;
+    patch_node(&scene.client, "mig-1", &labelled("success")).await?;
+    scene.has_taint("mig-1", TAINT, false).await
+}
+
+#[tokio::test]
 async fn examples_gpu_while_the_driver_is_updated() -> Result<()> {
     const TAINT: &str = "readiness.k8s.io/gpu";
     const DRIVER: &str = "example-gpu-driver";

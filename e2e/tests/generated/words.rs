@@ -65,6 +65,7 @@ pub(crate) fn words(object: &str, field: &str) -> Vec<Value> {
             "CheckSucceeded",
             "no reason",
         ]),
+        ("values", "values[]") => texts(&["2", "8", "a", "no value"]),
         ("taint", "key") => {
             let mut keys = texts(TAINTS);
             keys.extend(texts(&[
@@ -121,6 +122,7 @@ fn types() -> Vec<Value> {
         json!(format!("daemonset.nodegate.dev/{namespace}.{name}")),
         json!(format!("check.nodegate.dev/{check_namespace}.{check}")),
         json!(format!("csidriver.nodegate.dev/{CSI_DRIVER}")),
+        json!(format!("label.nodegate.dev/{COUNT}")),
         json!(format!("resource.nodegate.dev/{RESOURCE}")),
         json!(format!("resourceslice.nodegate.dev/{DRA_DRIVER}")),
     ]);
@@ -131,6 +133,8 @@ fn types() -> Vec<Value> {
         "daemonsets.nodegate.dev/scheduled",
         "daemonsets.nodegate.dev/some",
         "check.nodegate.dev/default.absent",
+        "label.nodegate.dev/pool",
+        "label.nodegate.dev/",
         "csidriver.nodegate.dev/x",
         "csidriver.nodegate.dev/",
         "resource.nodegate.dev/memory",

@@ -350,7 +350,7 @@ const FOREIGN: &str = r#"{"name": "cilium", "enforcementMode": "bootstrap-only",
 
 /// The prefixes of the conditions that Nodegate publishes.
 const PREFIXES: &str = "['node.gardener.cloud/', 'daemonset.nodegate.dev/', 'daemonsets.nodegate.dev/', 'check.nodegate.dev/', \
-    'csidriver.nodegate.dev/', 'resource.nodegate.dev/', 'resourceslice.nodegate.dev/', 'nodegate.dev/NotReadyInTime']";
+    'label.nodegate.dev/', 'csidriver.nodegate.dev/', 'resource.nodegate.dev/', 'resourceslice.nodegate.dev/', 'nodegate.dev/NotReadyInTime']";
 
 #[tokio::test]
 async fn rules_may_be_a_list_and_the_policy_allows_what_values_ask_for() -> Result<()> {

@@ -112,6 +112,7 @@ const CONDITIONS: [&str; 8] = [
     "daemonsets.nodegate.dev/all",
     "check.nodegate.dev/gpu-checks.nccl",
     "csidriver.nodegate.dev/ebs.csi.aws.com",
+    "label.nodegate.dev/example.com/ready",
     "resource.nodegate.dev/nvidia.com/gpu",
     "resourceslice.nodegate.dev/gpu.nvidia.com",
     "nodegate.dev/NotReadyInTime",

@@ -13,7 +13,8 @@ pub(super) struct ComponentPurpose {
     pub label: (&'static str, &'static str),
     /// The effect on pods that start without them, and what to do.
     pub why: Vec<&'static str>,
-    /// A container image's name or a part of it, the condition to wait for, if it is not the `DaemonSet` itself, and a description.
+    /// A container image's name or a part of it, the condition to wait for, with a label's value after a `=`, if it is not
+    /// the `DaemonSet` itself, and a description.
     pub known: Vec<[&'static str; 3]>,
 }
 
@@ -37,6 +38,13 @@ pub(super) fn purposes() -> impl Iterator<Item = ComponentPurpose> {
 fn row(line: &'static str) -> Option<[&'static str; 3]> {
     let cells: Vec<&str> = line.split('|').map(str::trim).collect();
     cells.try_into().ok()
+}
+
+/// The type of a condition to wait for.
+pub(super) fn type_of(condition: &str) -> &str {
+    condition
+        .split_once('=')
+        .map_or(condition, |(kind, _)| kind)
 }
 
 impl ComponentPurpose {

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::page::{Page, Render};
 use crate::snapshot::{Agent, Snapshot};
-use known::{ComponentPurpose, purposes};
+use known::{ComponentPurpose, purposes, type_of};
 use nodegate_core::api::TaintEffect;
 use nodegate_core::api::names::{GROUP, KIND, TAINT_PREFIX, VERSION};
 use nodegate_core::condition::{names_nothing, tolerates};
@@ -63,7 +63,8 @@ pub(super) fn suggest(snapshot: &Snapshot) -> Suggestions {
             let waits = snapshot.view.rules().rules().iter().find(|rule| {
                 rule.spec.as_ref().is_ok_and(|spec| {
                     let kinds: Vec<&str> = spec.conditions.iter().map(|it| &*it.kind).collect();
-                    let has_all = conditions.iter().all(|kind| kinds.contains(&&**kind));
+                    let is_there = |it: &String| kinds.iter().any(|kind| type_of(it) == *kind);
+                    let has_all = conditions.iter().all(is_there);
                     has_all || snapshot.waits_for(spec, agent)
                 })
             });
@@ -72,7 +73,7 @@ pub(super) fn suggest(snapshot: &Snapshot) -> Suggestions {
                 answer.already.push(known);
                 continue;
             }
-            conditions.retain(|kind| names_nothing(kind).is_none());
+            conditions.retain(|it| names_nothing(type_of(it)).is_none());
             if !conditions.is_empty() {
                 recognised.push((agent, conditions, what));
             }
@@ -121,7 +122,12 @@ fn suggestion(
         }
     }
     let conditions: BTreeSet<&String> = recognised.iter().flat_map(|it| &it.1).collect();
-    let required = |condition| json!({"type": condition, "requiredStatus": "True"});
+    let required = |condition: &String| match condition.split_once('=') {
+        Some((kind, value)) => {
+            json!({"type": kind, "requiredStatus": "True", "nodegate": {"values": [value]}})
+        }
+        None => json!({"type": condition, "requiredStatus": "True"}),
+    };
     let conditions: Value = conditions.into_iter().map(required).collect();
     let (label, value) = purpose.label;
     let rule = json!({

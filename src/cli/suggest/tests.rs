@@ -254,7 +254,20 @@ fn each_line_about_a_known_component_can_be_used() {
     assert_eq!(lines.count(), rows);
     for purpose in known::purposes() {
         for [_, kind, _] in purpose.known {
-            assert_eq!(names_nothing(kind), None, "{kind}");
+            assert_eq!(names_nothing(known::type_of(kind)), None, "{kind}");
         }
     }
+}
+
+#[test]
+fn a_label_that_says_that_a_component_is_done_is_waited_for_with_its_value() {
+    let image = "nvcr.io/nvidia/cloud-native/k8s-mig-manager:v0.12.1";
+    let manager = daemon_set("gpu-operator/nvidia-mig-manager", &[image], &json!([]));
+    let found = suggested(of(&[manager]));
+    let expected = json!([{
+        "type": "label.nodegate.dev/nvidia.com/mig.config.state",
+        "requiredStatus": "True",
+        "nodegate": {"values": ["success"]},
+    }]);
+    assert_eq!(found.rules[0].rule["spec"]["conditions"], expected);
 }

@@ -18,6 +18,10 @@ use super::words::words;
 const MAX_REASONS: usize = 16;
 /// The reason of a condition, as in `metav1.Condition`.
 const REASON: &str = "^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$";
+/// The maximum number of a label's values.
+const MAX_VALUES: usize = 16;
+/// The value of a label.
+const LABEL_VALUE: &str = "^([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$";
 
 /// Fields that only Nodegate has.
 #[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
@@ -113,6 +117,16 @@ pub struct NodegateRequirement {
     )]
     #[x_kube(merge_strategy = ListMerge::Set)]
     pub reasons: Vec<String>,
+
+    /// The values with which the label counts, for example `success`: with any other value the condition counts as `False`.
+    /// Only with `label.nodegate.dev/<key>`. Absent: it counts with every value.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(
+        length(min = 1, max = MAX_VALUES),
+        inner(length(max = 63), regex(pattern = LABEL_VALUE))
+    )]
+    #[x_kube(merge_strategy = ListMerge::Set)]
+    pub values: Vec<String>,
 }
 
 /// Exact counts of a rule's nodes.
@@ -236,7 +250,7 @@ const SPEC_FIELDS: [&str; 8] = [
     "disruption",
     "repair",
 ];
-const CONDITION_FIELDS: [&str; 3] = ["minimum", "minimumFromLabel", "reasons"];
+const CONDITION_FIELDS: [&str; 4] = ["minimum", "minimumFromLabel", "reasons", "values"];
 
 /// Says which fields of a spec are ours and not under `nodegate`. The API server does not know them there, and drops them.
 pub fn misplaced(spec: &Value) -> Vec<String> {

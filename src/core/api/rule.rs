@@ -196,12 +196,14 @@ pub struct NodeReadinessRuleSpec {
         .message("minimum and minimumFromLabel can only be used with types that count something, resource.nodegate.dev/<resource> and resourceslice.nodegate.dev/<driver>: leave them out, or use one of these types"),
     validation = Rule::new("self.requiredStatus != 'Unknown' || (!self.?nodegate.?minimum.hasValue() && !self.?nodegate.?minimumFromLabel.hasValue() && !self.?nodegate.?reasons.hasValue())")
         .message("minimum, minimumFromLabel and reasons cannot be used with requiredStatus Unknown, because a condition that does not fit them may count as Unknown: leave them out, or require True or False"),
+    validation = Rule::new("!self.?nodegate.?values.hasValue() || self.type.startsWith('label.nodegate.dev/')")
+        .message("values can only be used with label.nodegate.dev/<key>: leave them out, or use that type"),
 )]
 pub struct ConditionRequirement {
     /// Type of the condition, for example Ready. `daemonset.nodegate.dev/<namespace>.<name>` waits for a `DaemonSet`,
     /// whatever its labels, `daemonsets.nodegate.dev/all` for all of them, `daemonsets.nodegate.dev/scheduled` until the pods
-    /// of all are bound, `check.nodegate.dev/<namespace>.<name>` for a check, and `resourceslice.nodegate.dev/<driver>` for
-    /// DRA devices.
+    /// of all are bound, `check.nodegate.dev/<namespace>.<name>` for a check, `label.nodegate.dev/<key>` for a label of the
+    /// node, and `resourceslice.nodegate.dev/<driver>` for DRA devices.
     #[serde(rename = "type")]
     #[schemars(length(min = 1, max = 316))]
     #[x_kube(validation = (
@@ -215,6 +217,10 @@ pub struct ConditionRequirement {
     #[x_kube(validation = (
         "!self.startsWith('daemonsets.nodegate.dev/') || self in ['daemonsets.nodegate.dev/all', 'daemonsets.nodegate.dev/scheduled']",
         "the only conditions under daemonsets.nodegate.dev/ are daemonsets.nodegate.dev/all and daemonsets.nodegate.dev/scheduled",
+    ))]
+    #[x_kube(validation = (
+        "!self.startsWith('label.nodegate.dev/') || self.matches('^label[.]nodegate[.]dev/([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$')",
+        "a condition that waits for a label names it as label.nodegate.dev/<key>, for example label.nodegate.dev/nvidia.com/mig.config.state",
     ))]
     #[x_kube(validation = (
         "!self.startsWith('resourceslice.nodegate.dev/') || self.matches('^resourceslice[.]nodegate[.]dev/[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')",
@@ -344,6 +350,7 @@ mod tests {
                 "minimum": 8,
                 "minimumFromLabel": "nvidia.com/gpu.count",
                 "reasons": ["ResourceAllocatable"],
+                "values": ["success"],
             },
         });
         rule["spec"]["nodegate"] = json!({

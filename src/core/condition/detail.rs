@@ -95,6 +95,7 @@ macro_rules! details {
 
 const SILENT: &str = "its reporter on this node is silent";
 const FIND_REPORTER: &str = "look for the reporter's pod on the node";
+const LABELLER: &str = "look for the pod that should set the label";
 const PLUGIN_LOG: &str = "read the log of the device plugin's pod on the node (some, such as Kernel Module Management's, shun tainted nodes)";
 
 details! {
@@ -138,10 +139,13 @@ details! {
                 "label {label} of this node says how many are needed, and its value '{value}' is no number of at least 1"
             ),
         } => Node(
-            format!("whatever sets label {label} has not set it to a number").into(), "look for the pod that should set the label",
+            format!("whatever sets label {label} has not set it to a number").into(), LABELLER,
         );
         ReasonNotAccepted { status: ConditionStatus, reason: &'a str, accepted: Names<&'a str> } = "ReasonNotAccepted",
             write!(f, "it is {status} for reason '{reason}', and counts only with {accepted}") => Nothing;
+        LabelNotAccepted { key: &'a str, value: &'a str, accepted: Names<&'a str> } = "LabelNotAccepted",
+            write!(f, "label {key} of this node is '{value}', and counts only with {accepted}")
+            => Node(format!("whatever sets label {key} has set it to '{value}'").into(), LABELLER);
     }
     synthesized: {
         DaemonSetNotFound { daemon_set: &'a ObjectKey } = "DaemonSetNotFound", write!(f, "there is no DaemonSet {daemon_set}")
@@ -205,6 +209,9 @@ details! {
         // The node has more of something than is read.
         TooManyToRead { what: &'static str, most: usize } = "TooManyToRead",
             write!(f, "this node has more than {most} {what}, too many to read") => Nothing;
+        LabelPresent { key: &'a str, value: &'a str } = "LabelPresent", write!(f, "label {key} of this node is '{value}'") => Nothing;
+        LabelMissing { key: &'a str } = "LabelMissing", write!(f, "this node has no label {key}")
+            => Node(format!("whatever sets label {key} has not set it").into(), LABELLER);
         ResourceAllocatable { resource: &'a str } = "ResourceAllocatable",
             write!(f, "this node has {resource} to allocate") => Nothing;
         ResourceNotAllocatable { resource: &'a str } = "ResourceNotAllocatable",

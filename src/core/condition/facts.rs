@@ -164,6 +164,10 @@ impl<'a> Facts<'_, 'a> {
                 let answer = || csi::driver_registered(self, driver);
                 self.too_many(&[], 0).unwrap_or_else(answer)
             }
+            Source::Label(key) => match self.node.labels.get(key) {
+                Some(value) => Condition::met(Detail::LabelPresent { key, value }),
+                None => Condition::unmet(Detail::LabelMissing { key }),
+            },
             Source::Resource(resource) => {
                 let number = self.node.resources.units(resource);
                 let of = Counted::Resource(resource);

@@ -33,7 +33,8 @@ pub use placement::{PassingTaints, Placement, can_share_a_node, placement, selec
 pub use pods::TooNew;
 pub use seen::{Object, Seen};
 pub use source::{
-    Source, counts_something, is_ours, is_reserved, is_under_our_domain, names_nothing,
+    LABEL_PREFIX, Source, counts_something, is_ours, is_reserved, is_under_our_domain,
+    names_nothing,
 };
 pub use trust::Trust;
 pub use watch::{WATCH_LENGTH, Watch};

@@ -6,10 +6,13 @@ use super::detail;
 use super::groups::{Component, ComponentGroup, CriticalComponentClass, NamedComponent, Question};
 use super::watch::Watch;
 use crate::object::ObjectKey;
-use crate::selector::{is_dns_subdomain, is_namespace};
+use crate::selector::{is_dns_subdomain, is_label_key, is_namespace};
 
 /// The domain of the condition types that Nodegate makes and that belong to no class.
 const DOMAIN: &str = "nodegate.dev";
+
+/// The prefix of conditions that a node has a label.
+pub const LABEL_PREFIX: &str = "label.nodegate.dev/";
 
 /// A prefix of synthesized conditions that belong to no class.
 struct Reserved {
@@ -22,7 +25,7 @@ struct Reserved {
     advice: &'static str,
 }
 
-static RESERVED: [Reserved; 6] = [
+static RESERVED: [Reserved; 7] = [
     Reserved {
         prefix: "csidriver.nodegate.dev/",
         source: |name| driver(&name.to_ascii_lowercase()).map(|_| Source::CsiDriver(name.into())),
@@ -34,6 +37,12 @@ static RESERVED: [Reserved; 6] = [
         source: |name| (!name.is_empty()).then(|| Source::Resource(name.into())),
         counts: true,
         advice: "",
+    },
+    Reserved {
+        prefix: LABEL_PREFIX,
+        source: |name| is_label_key(name).then(|| Source::Label(name.into())),
+        counts: false,
+        advice: "name a label as label.nodegate.dev/<key>, for example label.nodegate.dev/nvidia.com/mig.config.state",
     },
     Reserved {
         prefix: "daemonset.nodegate.dev/",
@@ -76,6 +85,7 @@ pub enum Source {
     },
     CsiDriver(String),
     Resource(String),
+    Label(String),
     Component(Component),
     /// [`Component::AllDaemonSets`], asked whether their pods are bound, Ready or not.
     DaemonSetsScheduled,
@@ -114,7 +124,7 @@ impl Source {
     pub fn depends_on(&self, watch: Watch, named: &[NamedComponent]) -> bool {
         let is_of = |group| watch.group() == Some(group);
         match self {
-            Self::Node | Self::Resource(_) | Self::Nobody => false,
+            Self::Node | Self::Resource(_) | Self::Label(_) | Self::Nobody => false,
             Self::CsiDriver(_) => watch == Watch::CsiNodes,
             Self::Component(_) | Self::DaemonSetsScheduled => {
                 let mut named = named.iter();

@@ -63,6 +63,7 @@ pub(super) fn of_condition<Nodes, Drivers>(
         | Source::Class { .. }
         | Source::CsiDriver(_)
         | Source::Resource(_)
+        | Source::Label(_)
         | Source::Component(_)
         | Source::DaemonSetsScheduled => return None,
     };

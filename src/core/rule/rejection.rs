@@ -8,7 +8,7 @@ use crate::api::{
     ConditionPolicy, ConditionRequirement, ConditionStatus, EnforcementMode, MAX_CONDITIONS,
     NodeReadinessRuleSpec,
 };
-use crate::condition::{counts_something, names_nothing};
+use crate::condition::{LABEL_PREFIX, counts_something, names_nothing};
 use crate::selector::{Selector, SelectorError, is_label_value};
 
 /// Why a rule is rejected.
@@ -134,6 +134,8 @@ fn problem_of(condition: &ConditionRequirement) -> Option<&'static str> {
         Some(
             ".nodegate.minimum: Forbidden: minimum and minimumFromLabel can only be used with types that count something, resource.nodegate.dev/<resource> and resourceslice.nodegate.dev/<driver>",
         )
+    } else if !ours.values.is_empty() && !condition.type_.starts_with(LABEL_PREFIX) {
+        Some(".nodegate.values: Forbidden: values can only be used with label.nodegate.dev/<key>")
     } else if ours.minimum.is_some_and(|minimum| minimum < 1) {
         Some(".nodegate.minimum: Invalid value: minimum must be at least 1")
     } else if (asks_for_minimum || !ours.reasons.is_empty())

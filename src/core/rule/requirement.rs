@@ -21,6 +21,8 @@ pub struct RequiredCondition {
     pub minimum: Option<Minimum>,
     /// The reasons with which the condition counts; all if empty.
     pub reasons: Vec<String>,
+    /// The values with which a label counts; all if empty.
+    pub values: Vec<String>,
 }
 
 /// How many there have to be.
@@ -44,6 +46,7 @@ impl RequiredCondition {
             default: asked.default_status,
             minimum: number.or(ours.minimum_from_label.map(Minimum::FromLabel)),
             reasons: ours.reasons,
+            values: ours.values,
         }
     }
 
@@ -57,7 +60,7 @@ impl RequiredCondition {
         self.reasons.is_empty() || self.reasons.iter().any(|it| it == reason)
     }
 
-    /// The status that counts for a condition as it stands on a Node, which has no counts.
+    /// The status that counts for a condition as it stands on a Node, which has no counts and no values of labels.
     pub fn status_of(&self, reported: &NodeCondition) -> ConditionStatus {
         if self.accepts(&reported.reason) {
             reported.status
@@ -74,7 +77,7 @@ impl RequiredCondition {
         }
     }
 
-    /// The status that counts for a condition of the node, with the reason if `reasons` or `minimum` decide, not the condition.
+    /// The status that counts for a condition of the node, with the reason if `reasons`, `values` or `minimum` decide, not the condition.
     pub fn judge<'a>(
         &'a self,
         condition: &Condition<'a>,
@@ -92,6 +95,17 @@ impl RequiredCondition {
                 accepted,
             };
             return (ConditionStatus::Unknown, Some(detail));
+        }
+        if let Detail::LabelPresent { key, value } = condition.detail
+            && !self.values.iter().any(|it| it == value)
+            && let Some(accepted) = Names::of(self.values.iter().map(String::as_str))
+        {
+            let detail = Detail::LabelNotAccepted {
+                key,
+                value,
+                accepted,
+            };
+            return (ConditionStatus::False, Some(detail));
         }
         let Some(minimum) = &self.minimum else {
             return (status, None);
@@ -135,6 +149,9 @@ impl fmt::Display for RequiredCondition {
             None => {}
             Some(Minimum::Number(number)) => write!(f, " (minimum {number})")?,
             Some(Minimum::FromLabel(label)) => write!(f, " (minimum from label {label})")?,
+        }
+        if !self.values.is_empty() {
+            write!(f, " ({})", self.values.join(" or "))?;
         }
         match self.reasons.as_slice() {
             [] => Ok(()),

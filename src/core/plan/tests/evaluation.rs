@@ -36,6 +36,9 @@ fn a_minimum_and_reasons_decide_how_a_condition_counts() {
     let eight = asks(GPU, "nodegate: {minimum: 8}");
     let by_label = asks(GPU, "nodegate: {minimumFromLabel: gpu.count}");
     let done = asks("A", "nodegate: {reasons: [Done, Skipped]}");
+    const MIG: &str = "label.nodegate.dev/nvidia.com/mig.config.state";
+    let mig = asks(MIG, "nodegate: {values: [success, skipped]}");
+    let state = |value: &str| node("worker-1").label("nvidia.com/mig.config.state", value);
     let reported = |status: &str, reason: &str| {
         node("worker-1").condition_with(serde_json::json!({
             "type": "A", "status": status, "reason": reason, "message": "so it is",
@@ -137,6 +140,41 @@ fn a_minimum_and_reasons_decide_how_a_condition_counts() {
             &asks("A", "defaultStatus: 'True', nodegate: {reasons: [Done]}"),
             Unknown,
             "A is Unknown, must be True: ReasonNotAccepted: it is True for reason 'Starting', and counts only with Done",
+        ),
+        (
+            "a value that is asked for",
+            state("success"),
+            &mig,
+            True,
+            "",
+        ),
+        (
+            "another value of a label",
+            state("pending"),
+            &mig,
+            False,
+            "label nvidia.com/mig.config.state of this node is 'pending', and counts only with success, skipped",
+        ),
+        (
+            "no label",
+            node("worker-1"),
+            &mig,
+            False,
+            "this node has no label nvidia.com/mig.config.state",
+        ),
+        (
+            "a label with any value",
+            state("failed"),
+            &asks(MIG, ""),
+            True,
+            "",
+        ),
+        (
+            "another value than one that must not be",
+            state("pending"),
+            &format!("{{type: {MIG}, requiredStatus: 'False', nodegate: {{values: [failed]}}}}"),
+            False,
+            "",
         ),
         (
             "another reason of a synthesized condition",

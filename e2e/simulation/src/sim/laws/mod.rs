@@ -172,11 +172,12 @@ fn gone<'a>(before: &'a Value, after: &'a Value) -> impl Iterator<Item = TaintId
 
 /// Whether Nodegate makes conditions of this type itself.
 fn is_synthesized(kind: &str, classes: &[CriticalComponentClass]) -> bool {
-    const SOURCES: [&str; 6] = [
+    const SOURCES: [&str; 7] = [
         "check",
         "csidriver",
         "daemonset",
         "daemonsets",
+        "label",
         "resource",
         "resourceslice",
     ];

@@ -227,6 +227,12 @@ impl Facts<'_> {
                 None => Answer::No,
             };
         }
+        if let Some(label) = kind.strip_prefix("label.nodegate.dev/") {
+            let values = asked.nodegate.clone().unwrap_or_default().values;
+            let value = self.node["metadata"]["labels"][label].as_str();
+            let counts = |value: &str| values.is_empty() || values.iter().any(|it| it == value);
+            return synthesized(Answer::of(value.is_some_and(counts)));
+        }
         if let Some(name) = kind.strip_prefix("daemonset.nodegate.dev/") {
             return match name.split_once('.') {
                 Some((namespace, name)) => {

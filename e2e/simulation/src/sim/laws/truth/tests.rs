@@ -304,6 +304,22 @@ fn a_resource_is_there_when_there_is_some_of_it_or_its_minimum() {
 }
 
 #[test]
+fn a_label_counts_with_one_of_the_values() {
+    for (terms, expected) in [
+        (json!({}), Yes),
+        (json!({ "values": ["a", "b"] }), Yes),
+        (json!({ "values": ["a"] }), No),
+    ] {
+        let condition = json!({ "type": "label.nodegate.dev/x.com/y", "requiredStatus": "True", "nodegate": terms });
+        let mut story = Story::under(json!({ "conditions": [condition] }));
+        story.create(node("n"));
+        assert_eq!(met(&story), No);
+        story.patch_node("n", json!({ "metadata": { "labels": { "x.com/y": "b" } } }));
+        assert_eq!(met(&story), expected, "{terms}");
+    }
+}
+
+#[test]
 fn a_condition_from_before_a_reboot_counts_only_later() {
     for (asked_at, renewed, expected) in [
         (60, false, No),
