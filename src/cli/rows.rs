@@ -260,7 +260,8 @@ impl RuleOnNode {
         let state = if stays.is_some() { state } else { decided };
         let why = match &stays {
             Some(stays) => stays.clone(),
-            None if outcome.met || is_unknown => String::new(),
+            None if is_unknown => String::new(),
+            None if outcome.met => settles(outcome).unwrap_or_default(),
             None => outcome.why(),
         };
         Self {
@@ -440,6 +441,14 @@ fn overdue(outcome: &Outcome<'_>, node: &Node, snapshot: &Snapshot) -> Option<St
     })
 }
 
+/// When a node is released whose conditions have to stay met until then.
+fn settles(outcome: &Outcome<'_>) -> Option<String> {
+    let until = outcome.settles.filter(|_| outcome.tainted)?;
+    Some(format!(
+        "its conditions are met: it is released at {until:.0} if they stay so (settlePeriod), judged by the times on the node"
+    ))
+}
+
 /// Why the rule has this effect, as far as its conditions do not explain it.
 fn remark(outcome: &Outcome<'_>, node: &Node) -> Option<String> {
     let rule = outcome.rule;
@@ -485,9 +494,9 @@ fn remark(outcome: &Outcome<'_>, node: &Node) -> Option<String> {
                 "its bootstrap is on record: from then on the rule does not hold the node".into()
             }
         }
-        Decision::Hold if met => {
+        Decision::Hold if met => settles(outcome).unwrap_or_else(|| {
             "its conditions are met, and another rule about the same taint goes first".into()
-        }
+        }),
         Decision::Hold => return None,
     })
 }

@@ -90,7 +90,7 @@ impl NodeWork {
     /// Restarts all measurements of time, because the clock was set.
     pub fn measure_anew(&mut self, now: Timestamp) {
         let anew = self.memories.iter().cloned().map(|memory| Memory {
-            unmet_since: memory.unmet_since.map(|_| now),
+            since: memory.since.map(|_| now),
             ..memory
         });
         self.memories = anew.collect();

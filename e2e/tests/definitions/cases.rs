@@ -117,6 +117,8 @@ const ZONE_THRESHOLD: &str =
 const LARGE_CLUSTER: &str =
     "largeClusterSizeThreshold must not be negative: write a number of nodes, for example 50";
 
+const SETTLE: &str =
+    "settlePeriod must be above zero, for example 30s; leave it out to release a node at once";
 const LABEL_NAME: &str = "a condition that waits for a label names it as label.nodegate.dev/<key>, for example label.nodegate.dev/nvidia.com/mig.config.state";
 const VALUES_TYPE: &str =
     "values can only be used with label.nodegate.dev/<key>: leave them out, or use that type";
@@ -229,6 +231,8 @@ pub(crate) const CASES: &[Case] = &[
     create("a heartbeat timeout of more than 292 years", CONTINUOUS, "{nodegate: {heartbeatTimeout: 9999999999h}}").fails(HEARTBEAT),
     create("a grace period", CONTINUOUS, "{nodegate: {gracePeriod: 1s}}"),
     create("a grace period of zero", CONTINUOUS, "{nodegate: {gracePeriod: 0m}}").fails(GRACE),
+    create("a settle period", BOOTSTRAP, "{nodegate: {settlePeriod: 30s}}"),
+    create("a settle period of zero", CONTINUOUS, "{nodegate: {settlePeriod: 0s}}").fails(SETTLE),
     create("a negative grace period", CONTINUOUS, "{nodegate: {gracePeriod: -1m}}").fails(BAD_DURATION),
 
     // Disruption.

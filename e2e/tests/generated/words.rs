@@ -101,6 +101,7 @@ pub(crate) fn words(object: &str, field: &str) -> Vec<Value> {
             json!({"key": ZONE, "operator": "In"}),
         ],
         (_, "gracePeriod") => texts(&["1ms", "1s", "10m", "1h30m", "0s"]),
+        (_, "settlePeriod") => texts(&["1ms", "0s"]),
         (_, "heartbeatTimeout") => texts(&["6m", "1.5h", "10s"]),
         (_, "readinessTTL") => texts(&["10m", "1h", "1s"]),
         (_, "evictionRate") => vec![json!(0.001), json!(100), json!(0)],

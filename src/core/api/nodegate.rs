@@ -61,6 +61,15 @@ pub struct NodegateSpec {
     ))]
     pub grace_period: Option<Duration>,
 
+    /// How long the conditions must have been met without a break before a node is released, and its bootstrap completed, for
+    /// example 30s. Absent: at once.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[x_kube(validation = (
+        "duration(self) > duration('0s')",
+        "settlePeriod must be above zero, for example 30s; leave it out to release a node at once",
+    ))]
+    pub settle_period: Option<Duration>,
+
     /// How old the last heartbeat of a condition on the Node may be. When it has not moved for this long, the condition counts
     /// as `Unknown`, because its reporter may be dead. At least 1m. Kubelet and Node Problem Detector write every 5 minutes: use
     /// at least 6m for their conditions. Absent: a condition counts however old it is.
@@ -240,12 +249,13 @@ impl NodegateSpec {
     }
 }
 
-const SPEC_FIELDS: [&str; 8] = [
+const SPEC_FIELDS: [&str; 9] = [
     "taintPolicy",
     "existingNodes",
     "suspend",
     "regateOn",
     "gracePeriod",
+    "settlePeriod",
     "heartbeatTimeout",
     "disruption",
     "repair",

@@ -359,6 +359,7 @@ mod tests {
             "suspend": true,
             "regateOn": ["Reboot", "Maintenance", "Revision"],
             "gracePeriod": "1m30s",
+            "settlePeriod": "30s",
             "heartbeatTimeout": "6m",
             "disruption": {
                 "evictionRate": 0.1,

@@ -65,6 +65,8 @@ pub(super) struct Situation<'f> {
     pub completed: bool,
     /// Whether the labels that select `DaemonSet`s are there.
     pub introduced: bool,
+    /// Whether the conditions have to stay met for longer.
+    pub settling: bool,
     /// Why the node may not be gated yet.
     pub wait: Option<WaitReason>,
     /// Whether the node has just joined and runs nothing yet.
@@ -79,6 +81,7 @@ pub(super) struct Situation<'f> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Case {
     Suspended,
+    Settling,
     ReleaseAwaitsEvidence,
     ReleaseAwaitsGovernor,
     Release,
@@ -116,6 +119,7 @@ pub(super) fn decide(it: &Situation<'_>) -> (Case, Decision, bool) {
     let ends = it.met || given_up;
     match (it.tainted, it.met, it.wait) {
         _ if it.suspended => (Case::Suspended, if it.tainted { Hold } else { NotHeld }, false),
+        (tainted, true, _) if it.settling => (Case::Settling, if tainted { Hold } else { NotHeld }, false),
 
         (true, ..) if ends && (it.lacks_evidence)() => (Case::ReleaseAwaitsEvidence, Hold, false),
         (true, ..) if ends && it.governs && (it.awaits_governor)() => (Case::ReleaseAwaitsGovernor, Hold, false),
@@ -145,7 +149,7 @@ mod tests {
 
     /// Calls with every combination of facts.
     fn with_every_situation(mut check: impl FnMut(&Situation<'_>)) {
-        for bits in 0_u32..1 << 13 {
+        for bits in 0_u32..1 << 14 {
             let mut rest = bits;
             let mut fact = || {
                 let bit = rest & 1;
@@ -164,6 +168,7 @@ mod tests {
                 given_up: fact(),
                 completed: fact(),
                 introduced: fact(),
+                settling: fact(),
                 wait: fact().then_some(WAIT),
                 new: fact(),
                 lacks_evidence: &|| lacks_evidence,
@@ -195,6 +200,7 @@ mod tests {
             let (case, decision, completes) = decide(it);
             let ends = decision.releases() || completes;
             assert!(!(ends && it.suspended), "{case:?} under a suspended rule");
+            assert!(!(ends && it.met && it.settling), "{case:?} too early");
             assert!(
                 !(ends && (it.lacks_evidence)()),
                 "{case:?} without evidence"
@@ -249,6 +255,7 @@ mod tests {
                     given_up: false,
                     completed,
                     introduced: true,
+                    settling: false,
                     wait,
                     new: false,
                     lacks_evidence: &|| false,

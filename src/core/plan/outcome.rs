@@ -30,7 +30,9 @@ pub struct Outcome<'a> {
     pub tainted: bool,
     /// How the rule came to own the taint, if that may have to be announced.
     pub origin: Option<Origin>,
-    /// What to remember of the node under a continuous rule.
+    /// Until when the conditions have to stay met before the node is released, if it waits for that alone.
+    pub settles: Option<Timestamp>,
+    /// What to remember of the node under a continuous rule, or one with a settle period.
     pub memory: Option<Memory>,
     /// When this process noticed a reboot for which the rule gates the node again.
     pub rebooted: Option<Timestamp>,
@@ -93,7 +95,7 @@ impl<'a> Outcome<'a> {
 
     /// Since when its conditions are unmet, in continuous mode.
     pub fn unmet_since(&self) -> Option<Timestamp> {
-        self.memory.as_ref()?.unmet_since
+        self.memory.as_ref()?.unmet_since()
     }
 
     /// Whether the rule adopts a taint that it did not add.
@@ -254,7 +256,7 @@ pub(super) fn findings<'a>(
     (met, findings)
 }
 
-/// What this process remembers about one continuous rule on one node between evaluations.
+/// What this process remembers about one rule on one node between evaluations: a continuous one, or one with a settle period.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Memory {
     /// UID of the rule.
@@ -265,11 +267,21 @@ pub struct Memory {
     pub joining: bool,
     /// Whether the node had the taint at the last evaluation.
     pub tainted: bool,
-    /// Since when the conditions have been unmet; `None` while they are met.
-    pub unmet_since: Option<Timestamp>,
+    /// Whether the conditions were met at the last evaluation.
+    pub is_met: bool,
+    /// Since when they have been met or unmet without a break; `None` while they are met under a rule without a settle period.
+    pub since: Option<Timestamp>,
 }
 
 impl Memory {
+    pub(super) fn unmet_since(&self) -> Option<Timestamp> {
+        self.since.filter(|_| !self.is_met)
+    }
+
+    pub(super) fn met_since(&self) -> Option<Timestamp> {
+        self.since.filter(|_| self.is_met)
+    }
+
     /// The memories after these outcomes; `None` if they are unchanged.
     pub fn after(outcomes: &[Outcome<'_>], memories: &[Self]) -> Option<Vec<Self>> {
         let remembered = || outcomes.iter().filter_map(|it| it.memory.as_ref());

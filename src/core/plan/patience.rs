@@ -1,4 +1,5 @@
 //! When a node with unmet conditions may be gated: at once as it joins, else after the grace period and by the disruption guard.
+//! And when one with met conditions may be released: after the settle period.
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -6,7 +7,7 @@ use super::decision::WaitReason;
 use super::make::Draft;
 use super::outcome::{ConditionOutcome, Memory, unmet};
 use super::taint::Claim;
-use crate::api::{ConditionPolicy, EnforcementMode};
+use crate::api::{ConditionPolicy, Duration, EnforcementMode};
 use crate::rule::{CompiledSpec, Rule};
 
 /// A node that joined at most this long ago runs nothing yet: the kubelet and the scheduler take about as long to start pods.
@@ -21,25 +22,40 @@ pub fn is_new(joined: Option<Timestamp>, now: Timestamp) -> bool {
 }
 
 impl<'a> Draft<'a> {
-    /// What to remember of the node under a continuous rule, and why the rule may not gate the node yet.
+    /// What to remember of the node under the rule, and why the rule may not gate the node yet. `rebooted`: when a reboot was seen
+    /// that counts. `settling`: for how long the conditions, which are met, have to stay so before more happens.
     pub(super) fn patience(
         &self,
         claim: Claim<'_, 'a>,
         met: bool,
         findings: &[ConditionOutcome<'_>],
-        rebooted: bool,
+        rebooted: Option<Timestamp>,
+        settling: Option<Duration>,
     ) -> (Option<Memory>, Option<WaitReason>) {
         let (rule, spec, now) = (claim.rule, claim.spec, self.now);
         let held_back = self.history.held_back.contains(&rule.uid);
-        if spec.mode == EnforcementMode::BootstrapOnly {
-            // It gates nodes as they join and reboot, and those that it found as it came into force.
-            let is_in_use = held_back && !self.was_in_force(rule) && !rebooted;
-            return (None, is_in_use.then_some(WaitReason::FirstGating));
-        }
         let mut memories = self.history.memories.iter();
         let known = memories.find(|memory| memory.rule == rule.uid);
-        let joining = self.is_joining(claim, met, known);
         let is_known = self.history.is_known;
+        let met_since = settling.map(|_| {
+            let since = met_since(spec.policy, findings, known, is_known, now);
+            rebooted.map_or(since, |rebooted| since.max(rebooted))
+        });
+        let remember = |joining, since| Memory {
+            rule: rule.uid.clone(),
+            was_met: met || known.is_some_and(|known| known.was_met),
+            joining,
+            tainted: claim.tainted,
+            is_met: met,
+            since,
+        };
+        if spec.mode == EnforcementMode::BootstrapOnly {
+            // It gates nodes as they join and reboot, and those that it found as it came into force.
+            let is_in_use = held_back && !self.was_in_force(rule) && rebooted.is_none();
+            let memory = met_since.map(|since| remember(false, Some(since)));
+            return (memory, is_in_use.then_some(WaitReason::FirstGating));
+        }
+        let joining = self.is_joining(claim, met, known);
         let unmet_since = (!met).then(|| unmet_since(rule, spec, findings, known, is_known, now));
         let may_gate = || self.history.may_gate.contains(&rule.uid);
         let wait = match unmet_since {
@@ -47,15 +63,9 @@ impl<'a> Draft<'a> {
             Some(since) if !joining => wait_reason(spec, findings, since, may_gate, now),
             _ => None,
         };
-        let memory = Memory {
-            rule: rule.uid.clone(),
-            was_met: met || known.is_some_and(|known| known.was_met),
-            // Another rule, which governs the taint, may have released the node: pods may come, whatever this rule finds.
-            joining: joining && (claim.tainted || claim.governs || spec.dry_run),
-            tainted: claim.tainted,
-            unmet_since,
-        };
-        (Some(memory), wait)
+        // Another rule, which governs the taint, may have released the node: pods may come, whatever this rule finds.
+        let joining = joining && (claim.tainted || claim.governs || spec.dry_run);
+        (Some(remember(joining, unmet_since.or(met_since))), wait)
     }
 
     /// Whether the rule has never released the node, so that gating it disrupts nothing: conditions never met, and this process or
@@ -96,7 +106,7 @@ fn unmet_since(
     now: Timestamp,
 ) -> Timestamp {
     let since = match memory {
-        Some(memory) => memory.unmet_since,
+        Some(memory) => memory.unmet_since(),
         None if is_known => None,
         None => on_record(spec.policy, findings),
     };
@@ -111,15 +121,51 @@ fn unmet_since(
 
 /// Since when the conditions have been unmet by the times on the Node.
 fn on_record(policy: ConditionPolicy, findings: &[ConditionOutcome<'_>]) -> Option<Timestamp> {
-    let mut transitions = unmet(findings).map(ConditionOutcome::transition);
+    let transitions = unmet(findings).map(ConditionOutcome::transition);
     match policy {
         // One unmet condition suffices, so the first transition counts.
         ConditionPolicy::AllOf => transitions.flatten().min(),
         // All must be unmet, so the last transition counts.
-        ConditionPolicy::AnyOf => transitions
-            .try_fold(Timestamp::MIN, |last, at| Some(last.max(at?)))
-            .filter(|last| *last > Timestamp::MIN),
+        ConditionPolicy::AnyOf => last(transitions),
     }
+}
+
+/// The last of these times; `None` if one is unknown, or there are none.
+fn last(mut times: impl Iterator<Item = Option<Timestamp>>) -> Option<Timestamp> {
+    let last = times.try_fold(Timestamp::MIN, |last, at| Some(last.max(at?)));
+    last.filter(|last| *last > Timestamp::MIN)
+}
+
+/// Since when the conditions have been met without a break.
+///
+/// As for [`unmet_since`], the times on the Node count where this process has not seen the conditions turn. A reporter's transition
+/// after that tells of a break that was not seen. Where a time is unknown, the whole period begins.
+fn met_since(
+    policy: ConditionPolicy,
+    findings: &[ConditionOutcome<'_>],
+    memory: Option<&Memory>,
+    is_known: bool,
+    now: Timestamp,
+) -> Timestamp {
+    let met = || findings.iter().filter(|it| it.is_met());
+    // The times on the Node are of statuses alone.
+    let is_plain = |it: &ConditionOutcome<'_>| {
+        it.requirement.reasons.is_empty() && it.requirement.values.is_empty()
+    };
+    let times = met().map(|it| it.transition().filter(|_| is_plain(it)));
+    let known = memory.and_then(Memory::met_since);
+    let since = match (known, policy) {
+        (Some(known), ConditionPolicy::AnyOf) => Some(known),
+        (Some(known), ConditionPolicy::AllOf) => {
+            let reported = met().filter(|it| !it.requirement.source.is_synthesized());
+            let turned = reported.filter_map(ConditionOutcome::transition);
+            turned.filter(|at| *at <= now).chain([known]).max()
+        }
+        (None, _) if is_known => None,
+        (None, ConditionPolicy::AllOf) => last(times),
+        (None, ConditionPolicy::AnyOf) => times.flatten().min(),
+    };
+    since.map_or(now, |since| since.min(now))
 }
 
 /// Why a continuous rule that has come into force may not gate a node in use yet; `None` if it may.
@@ -162,7 +208,8 @@ mod tests {
             was_met,
             joining: false,
             tainted: false,
-            unmet_since: Some(at(unmet_since)),
+            is_met: false,
+            since: Some(at(unmet_since)),
         }
     }
 

@@ -7,7 +7,7 @@ use jiff::SignedDuration;
 use super::decision::{Decision, Situation, WaitReason, decide};
 use super::make::{Active, Draft, Taints};
 use super::node_plan::{ChangeKind, TaintChange};
-use super::outcome::{ConditionOutcome, Origin, Outcome, Standing, findings};
+use super::outcome::{ConditionOutcome, Memory, Origin, Outcome, Standing, findings};
 use super::patience::is_new;
 use crate::api::{EnforcementMode, RegateOn, TaintEffect, TaintPolicy};
 use crate::condition::{Facts, Trust, Watch};
@@ -88,18 +88,28 @@ impl<'a> Draft<'a> {
             is_held: claim.tainted,
         };
         let (met, findings) = findings(spec, &Facts { trust, ..*facts });
-        let (memory, wait) = self.patience(claim, met, &findings, rebooted.is_some());
+        let rebooted = rebooted.map(|reboot| reboot.seen);
+        let completed = bootstrap.counts() || rule.leaves_alone(self.node.created);
+        let bootstraps = spec.mode == EnforcementMode::BootstrapOnly && !completed;
+        let settling = spec.ours.settle_period;
+        let settling = settling.filter(|_| met && (claim.tainted || bootstraps));
+        let (memory, wait) = self.patience(claim, met, &findings, rebooted, settling);
+        let met_since = memory.as_ref().and_then(Memory::met_since);
+        let settles = met_since.and_then(|since| since.checked_add(settling?.as_std()).ok());
+        let settles = settles.filter(|until| self.now < *until);
         let is_held = claim.tainted && !met && !rule.is_suspended();
         let mut deadline = is_held.then(|| self.deadline(claim)).flatten();
         let mut verdict = self.verdict(claim, deadline.as_ref(), &findings);
-        let completed = bootstrap.counts() || rule.leaves_alone(self.node.created);
         let given_up = verdict == Some(Verdict::Release);
-        let (decision, completes) = self.decide(claim, met, &findings, completed, given_up, wait);
+        let settling = settles.is_some();
+        let (decision, completes) =
+            self.decide(claim, met, settling, &findings, completed, given_up, wait);
         if decision == Decision::Gate {
             deadline = self.deadline(claim);
             verdict = self.verdict(claim, deadline.as_ref(), &findings);
         }
         self.requeue(&findings, decision, deadline.as_ref());
+        self.recheck(settles);
         let adopts = claim.governs && is_held && decision == Decision::Hold;
         Outcome {
             rule,
@@ -115,9 +125,10 @@ impl<'a> Draft<'a> {
             met,
             findings,
             tainted: claim.tainted,
+            settles,
             origin: adopts.then(|| self.origin(claim)).flatten(),
             memory,
-            rebooted: rebooted.map(|reboot| reboot.seen),
+            rebooted,
             bootstrap,
             deadline,
             verdict,
@@ -125,10 +136,12 @@ impl<'a> Draft<'a> {
     }
 
     /// Asks the decision table once: what to do, and whether that completes the bootstrap. Records which evidence the answer awaits.
+    #[allow(clippy::too_many_arguments, reason = "each is a fact of its own")]
     fn decide(
         &mut self,
         claim: Claim<'_, 'a>,
         met: bool,
+        settling: bool,
         findings: &[ConditionOutcome<'_>],
         completed: bool,
         given_up: bool,
@@ -142,6 +155,7 @@ impl<'a> Draft<'a> {
             governs: claim.governs,
             tainted: claim.tainted,
             met,
+            settling,
             given_up,
             completed,
             introduced: self.node.is_introduced(),

@@ -290,3 +290,64 @@ fn a_node_in_use_waits_for_the_disruption_guard_after_the_grace_period() {
     assert_eq!(decision(&granted), Decision::Gate);
     assert!(!granted.plan().waits_for_a_guard());
 }
+
+#[test]
+fn a_node_is_released_once_its_conditions_have_been_met_for_the_settle_period() {
+    let held = |since| gated_by(network("True", since, since), "r");
+    for mode in ["continuous", "bootstrap-only"] {
+        let rule = gate("r").spec(&format!("enforcementMode: {mode}"));
+        let rule = rule.nodegate("settlePeriod: 1m");
+        let release = |world: &World| {
+            let plan = world.plan();
+            let outcome = &plan.outcomes[0];
+            let is_released = outcome.governs() == Some(Decision::Release);
+            assert_eq!(is_released, outcome.settles.is_none(), "{mode}");
+            assert!(is_released || plan.recheck == outcome.settles, "{mode}");
+            outcome.settles
+        };
+        let unseen = world(&held(100)).rule(&rule).restarted(&held(100), at(150));
+        assert_eq!(
+            release(&unseen.clone().now(at(150))),
+            Some(at(160)),
+            "{mode}, by the node"
+        );
+        assert_eq!(release(&unseen.clone().now(at(160))), None);
+
+        let unmet = gated_by(network("False", 100, 100), "r");
+        let seen = watched(&unmet, &rule).evaluated(at(100));
+        let met = seen.sees(&held(90), at(120)).evaluated(at(120));
+        assert_eq!(
+            release(&met),
+            Some(at(180)),
+            "{mode}, from when it was seen to turn"
+        );
+        let flapped = met.clone().sees(&unmet, at(130)).evaluated(at(130));
+        let flapped = flapped.sees(&held(90), at(131)).evaluated(at(131));
+        assert_eq!(
+            release(&flapped.now(at(180))),
+            Some(at(191)),
+            "{mode}, after a break"
+        );
+        let unseen_break = met.sees(&held(140), at(141)).evaluated(at(141));
+        assert_eq!(
+            release(&unseen_break.now(at(199))),
+            Some(at(200)),
+            "{mode}, after one between two views"
+        );
+    }
+}
+
+#[test]
+fn a_bootstrap_completes_once_its_conditions_have_been_met_for_the_settle_period() {
+    let rule = gate("r").bootstrap_only().nodegate("settlePeriod: 1m");
+    let met = network("True", 100, 100);
+    let world = world(&met).rule(&rule).restarted(&met, at(150));
+    assert_eq!(writes(&world.clone().now(at(159))), [""; 0]);
+    assert_eq!(
+        writes(&world.clone().now(at(160))),
+        ["+bootstrap-completed-r-uid"]
+    );
+    let unmet = network("False", 155, 155);
+    let lost = world.evaluated(at(151)).sees(&unmet, at(155)).now(at(156));
+    assert_eq!(writes(&lost), GATED, "it is not completed yet");
+}
