@@ -119,6 +119,7 @@ const LARGE_CLUSTER: &str =
 
 const SETTLE: &str =
     "settlePeriod must be above zero, for example 30s; leave it out to release a node at once";
+const EXCEPT_TYPE: &str = "except can only be used with daemonsets.nodegate.dev/all, daemonsets.nodegate.dev/scheduled and conditions of a class: leave it out, or use one of these types";
 const LABEL_NAME: &str = "a condition that waits for a label names it as label.nodegate.dev/<key>, for example label.nodegate.dev/nvidia.com/mig.config.state";
 const VALUES_TYPE: &str =
     "values can only be used with label.nodegate.dev/<key>: leave them out, or use that type";
@@ -294,6 +295,10 @@ pub(crate) const CASES: &[Case] = &[
     create("no label", BOOTSTRAP, "{conditions: [{type: label.nodegate.dev/, requiredStatus: 'True'}]}").fails(LABEL_NAME),
     create("what is no label", BOOTSTRAP, "{conditions: [{type: label.nodegate.dev/a/b/c, requiredStatus: 'True'}]}").fails(LABEL_NAME),
     create("values of what is no label", BOOTSTRAP, "{conditions: [{type: A, requiredStatus: 'True', nodegate: {values: [a]}}]}").fails(VALUES_TYPE),
+    create("what is left out of all", BOOTSTRAP, "{conditions: [{type: daemonsets.nodegate.dev/all, requiredStatus: 'True', nodegate: {except: [kube-system/a, b/c.d]}}]}"),
+    create("what is left out of a class", BOOTSTRAP, "{conditions: [{type: gpu.example.com/CriticalComponentsReady, requiredStatus: 'True', nodegate: {except: [a/b]}}]}"),
+    create("what is left out of one", BOOTSTRAP, "{conditions: [{type: daemonset.nodegate.dev/a.b, requiredStatus: 'True', nodegate: {except: [a/b]}}]}").fails(EXCEPT_TYPE),
+    create("what is left out without a namespace", BOOTSTRAP, "{conditions: [{type: daemonsets.nodegate.dev/all, requiredStatus: 'True', nodegate: {except: [a]}}]}").fails("should match"),
     create("17 values", BOOTSTRAP, "{conditions: [{type: label.nodegate.dev/a, requiredStatus: 'True', nodegate: {values: [a, b, c, d, e, f, g, h, i, j, k, l, m, 'n', o, p, q]}}]}").fails("must have at most 16 items"),
     create("a value that is a sentence", BOOTSTRAP, "{conditions: [{type: label.nodegate.dev/a, requiredStatus: 'True', nodegate: {values: [it is done]}}]}").fails("should match"),
 

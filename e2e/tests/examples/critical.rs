@@ -353,3 +353,22 @@ async fn examples_all_daemon_sets() -> Result<()> {
     scene.apply("cni/daemon-set.yaml").await?;
     waits_for_the_plugin(&scene, TAINT, "daemonsets.nodegate.dev/all").await
 }
+
+#[tokio::test]
+async fn examples_all_daemon_sets_but_one() -> Result<()> {
+    const TAINT: &str = "readiness.k8s.io/all-but-storage";
+    let scene = Scene::of("all-daemon-sets/except.yaml", None).await?;
+    scene.apply("cni/daemon-set.yaml").await?;
+    scene.apply("csi/daemon-set.yaml").await?;
+    scene.join(node("worker")).await?;
+    scene.has_taint("worker", TAINT, true).await?;
+    let began = Instant::now();
+    scene.set_ready(PLUGIN, "worker", true).await?;
+    scene.has_taint("worker", TAINT, false).await?;
+    let passed = began.elapsed();
+    ensure!(
+        passed >= Duration::from_secs(5),
+        "released after {passed:?}"
+    );
+    Ok(())
+}

@@ -66,6 +66,7 @@ pub(crate) fn words(object: &str, field: &str) -> Vec<Value> {
             "no reason",
         ]),
         ("values", "values[]") => texts(&["2", "8", "a", "no value"]),
+        ("except", "except[]") => texts(&["kube-system/cilium", "default/absent", "no name"]),
         ("taint", "key") => {
             let mut keys = texts(TAINTS);
             keys.extend(texts(&[

@@ -22,6 +22,10 @@ const REASON: &str = "^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$";
 const MAX_VALUES: usize = 16;
 /// The value of a label.
 const LABEL_VALUE: &str = "^([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$";
+/// The maximum number of `DaemonSet`s that a condition leaves out.
+const MAX_EXCEPT: usize = 64;
+/// A namespace and a name.
+const NAMESPACED_NAME: &str = "^[a-z0-9]([-a-z0-9]*[a-z0-9])?/[a-z0-9]([-a-z0-9.]*[a-z0-9])?$";
 
 /// Fields that only Nodegate has.
 #[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
@@ -136,6 +140,16 @@ pub struct NodegateRequirement {
     )]
     #[x_kube(merge_strategy = ListMerge::Set)]
     pub values: Vec<String>,
+
+    /// `DaemonSet`s that the condition leaves out, as `<namespace>/<name>`. Only with `daemonsets.nodegate.dev/all`,
+    /// `daemonsets.nodegate.dev/scheduled` and conditions of a class. Absent: it leaves out none by name.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(
+        length(min = 1, max = MAX_EXCEPT),
+        inner(length(max = 317), regex(pattern = NAMESPACED_NAME))
+    )]
+    #[x_kube(merge_strategy = ListMerge::Set)]
+    pub except: Vec<String>,
 }
 
 /// Exact counts of a rule's nodes.
@@ -260,7 +274,7 @@ const SPEC_FIELDS: [&str; 9] = [
     "disruption",
     "repair",
 ];
-const CONDITION_FIELDS: [&str; 4] = ["minimum", "minimumFromLabel", "reasons", "values"];
+const CONDITION_FIELDS: [&str; 5] = ["minimum", "minimumFromLabel", "reasons", "values", "except"];
 
 /// Says which fields of a spec are ours and not under `nodegate`. The API server does not know them there, and drops them.
 pub fn misplaced(spec: &Value) -> Vec<String> {

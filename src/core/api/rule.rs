@@ -198,6 +198,8 @@ pub struct NodeReadinessRuleSpec {
         .message("minimum, minimumFromLabel and reasons cannot be used with requiredStatus Unknown, because a condition that does not fit them may count as Unknown: leave them out, or require True or False"),
     validation = Rule::new("!self.?nodegate.?values.hasValue() || self.type.startsWith('label.nodegate.dev/')")
         .message("values can only be used with label.nodegate.dev/<key>: leave them out, or use that type"),
+    validation = Rule::new("!self.?nodegate.?except.hasValue() || self.type.startsWith('daemonsets.nodegate.dev/') || self.type.matches('/(CriticalComponentsReady|CriticalDaemonSetsScheduled|CriticalPodsReady|CSIDriversRegistered)$')")
+        .message("except can only be used with daemonsets.nodegate.dev/all, daemonsets.nodegate.dev/scheduled and conditions of a class: leave it out, or use one of these types"),
 )]
 pub struct ConditionRequirement {
     /// Type of the condition, for example Ready. `daemonset.nodegate.dev/<namespace>.<name>` waits for a `DaemonSet`,
@@ -351,6 +353,7 @@ mod tests {
                 "minimumFromLabel": "nvidia.com/gpu.count",
                 "reasons": ["ResourceAllocatable"],
                 "values": ["success"],
+                "except": ["tools/agent"],
             },
         });
         rule["spec"]["nodegate"] = json!({

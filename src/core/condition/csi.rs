@@ -18,9 +18,14 @@ use crate::object::Pod;
 const REGISTRATION: SignedDuration = SignedDuration::from_secs(5);
 
 /// The drivers that annotations of the class's pods on this node require, in order.
-fn named<'a>(class: &CriticalComponentClass, group: &GroupFacts<'_, 'a>) -> SmallVec<[&'a str; 4]> {
+fn named<'a>(
+    facts: &Facts<'_, 'a>,
+    class: &CriticalComponentClass,
+    group: &GroupFacts<'_, 'a>,
+) -> SmallVec<[&'a str; 4]> {
     let live = group.pods.iter().filter(|pod| pod.is_live());
-    let annotations = live.flat_map(|pod| &pod.annotations);
+    let counting = live.filter(|pod| !facts.leaves_out(pod, group));
+    let annotations = counting.flat_map(|pod| &pod.annotations);
     let drivers = annotations.filter(|(key, _)| key.starts_with(&class.csi_annotation_prefix));
     let mut named: SmallVec<[&str; 4]> = drivers.map(|(_, driver)| driver.as_str()).collect();
     named.sort_unstable();
@@ -102,6 +107,10 @@ pub(super) fn drivers_registered<'a>(
     class: &CriticalComponentClass,
     group: &GroupFacts<'_, 'a>,
 ) -> Condition<'a> {
-    let unmet = unregistered(facts, &named(class, group), class.require_csi_allocatable);
+    let unmet = unregistered(
+        facts,
+        &named(facts, class, group),
+        class.require_csi_allocatable,
+    );
     unmet.unwrap_or_else(|| Condition::met(Detail::CsiDriversRegistered))
 }

@@ -67,8 +67,9 @@ pub(super) struct Expected<'a> {
 }
 
 impl<'a> Expected<'a> {
-    /// Those of the group that count, but for one that does not tolerate the taint of a rule that waits for the group: it could
-    /// never start while the taint is there, so waiting for it would keep the taint for ever.
+    /// Those of the group that count, but for those that the rule leaves out by name, and for one that does not tolerate the taint
+    /// of a rule that waits for the group: it could never start while the taint is there, so waiting for it would keep the taint
+    /// for ever.
     pub(super) fn of(
         facts: &Facts<'_, 'a>,
         group: &GroupFacts<'_, 'a>,
@@ -81,7 +82,9 @@ impl<'a> Expected<'a> {
         };
         let can_start = |it: &DaemonSet| group.gates.iter().all(|gate| tolerates(it, gate));
         let daemon_sets = group.daemon_sets.values().map(|it| &**it);
-        for daemon_set in daemon_sets.filter(|it| counts(it) && can_start(it)) {
+        let is_excepted = |it: &DaemonSet| facts.except.contains(&it.key);
+        let daemon_sets = daemon_sets.filter(|it| counts(it) && !is_excepted(it));
+        for daemon_set in daemon_sets.filter(|it| can_start(it)) {
             let is_pod = || pods.of(daemon_set).next().is_some();
             match placement(daemon_set, facts.node, facts.staying, is_pod) {
                 Placement::Meant => expected.daemon_sets.push(daemon_set),

@@ -34,6 +34,8 @@ pub struct Facts<'f, 'a> {
     pub unseen: &'a BTreeSet<Watch>,
     /// The node's taints that will not go: a `DaemonSet` that does not tolerate them does not run here.
     pub staying: &'f [&'a Taint],
+    /// The `DaemonSet`s that the rule leaves out by name.
+    pub except: &'a [ObjectKey],
     pub observations: &'a Observations,
     pub trust: Trust<'a>,
     pub now: Timestamp,
@@ -210,6 +212,12 @@ impl<'a> Facts<'_, 'a> {
                 devices.condition().counting(count)
             }
         }
+    }
+
+    /// Whether the pod is of a `DaemonSet` of the group that the rule leaves out by name.
+    pub(super) fn leaves_out(&self, pod: &Pod, group: &GroupFacts<'_, 'a>) -> bool {
+        let mut left_out = self.except.iter();
+        left_out.any(|key| group.daemon_sets.get(key).is_some_and(|it| it.owns(pod)))
     }
 
     /// The condition that depends on more than is read, of the node or among these pods and so many `ResourceSlice`s of it.

@@ -33,7 +33,7 @@ pub use placement::{PassingTaints, Placement, can_share_a_node, placement, selec
 pub use pods::TooNew;
 pub use seen::{Object, Seen};
 pub use source::{
-    LABEL_PREFIX, Source, counts_something, is_ours, is_reserved, is_under_our_domain,
+    LABEL_PREFIX, Source, counts_something, covers_many, is_ours, is_reserved, is_under_our_domain,
     names_nothing,
 };
 pub use trust::Trust;

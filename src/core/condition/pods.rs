@@ -135,6 +135,7 @@ pub(super) fn ready<'a>(
     let is_going = |pod: &Pod| evicted.iter().any(|daemon_set| daemon_set.owns(pod));
     let others = group.pods.iter().map(|it| &**it);
     let others = others.filter(|pod| pod.is_live() && !is_waited_for(pod) && !is_going(pod));
+    let others = others.filter(|pod| !facts.leaves_out(pod, group));
     unready.extend(others.map(|pod| {
         let owner = group.daemon_sets.values().find(|it| it.owns(pod));
         let seconds = owner.map_or(0, |it| it.min_ready_seconds);

@@ -175,6 +175,13 @@ pub fn counts_something(kind: &str) -> bool {
     reserved(kind).is_some_and(|(reserved, _)| reserved.counts)
 }
 
+/// Whether a condition of this type may be about several `DaemonSet`s, of which a rule may leave some out: of a class, whatever
+/// its prefix, or of all.
+pub fn covers_many(kind: &str) -> bool {
+    let (prefix, name) = kind.rsplit_once('/').unwrap_or_default();
+    prefix == "daemonsets.nodegate.dev" || Question::WORDS.contains(&name)
+}
+
 /// Parses `<namespace>.<name>`. A namespace has no dots; a name may.
 fn key(name: &str) -> Option<ObjectKey> {
     let (namespace, name) = name.split_once('.')?;

@@ -225,7 +225,8 @@ pub fn left_out_on(
     let all = components.find(|it| **it == Component::AllDaemonSets);
     let all = all.and_then(|all| cluster.named(all)).into_iter();
     let all = all.flat_map(|named| cluster.daemon_sets(named.group).values());
-    let all = all.map(|it| &**it).filter(|it| !it.deleting && !it.ignored);
+    let counts = |it: &&DaemonSet| !it.deleting && !it.ignored && !spec.leaves_out(&it.key);
+    let all = all.map(|it| &**it).filter(counts);
     for daemon_set in all.clone() {
         if !tolerates(daemon_set, &spec.taint) && is_wanted(daemon_set) {
             let key = &daemon_set.key;
@@ -234,7 +235,7 @@ pub fn left_out_on(
     }
     let of_classes = labelled.iter().flat_map(|(index, daemon_sets)| {
         let daemon_sets = daemon_sets.iter().copied();
-        daemon_sets.filter(|it| classes[*index].has(it))
+        daemon_sets.filter(|it| classes[*index].has(it) && !spec.leaves_out(&it.key))
     });
     for daemon_set in of_classes.chain(all) {
         let key = &daemon_set.key;
@@ -278,7 +279,7 @@ fn of_classes<'a>(
             } else {
                 tolerates(daemon_set, &spec.taint)
             };
-            if is_well || !is_wanted(daemon_set) {
+            if is_well || spec.leaves_out(key) || !is_wanted(daemon_set) {
                 continue;
             }
             found.entry((is_outside, key)).or_insert_with(|| {

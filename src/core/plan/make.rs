@@ -96,6 +96,7 @@ impl<'a> Draft<'a> {
             components: &components,
             unseen: cluster.unseen,
             staying: &staying,
+            except: &[],
             observations: state.observations,
             trust: Trust::default(),
             now: self.now,

@@ -175,10 +175,11 @@ impl<'a> ConditionOutcome<'a> {
         judgement.or(condition.map(|condition| &condition.detail))
     }
 
-    /// When the status that counts last changed, if that is known. The Node has no times of counts and reasons.
+    /// When the status that counts last changed, if that is known. The Node has no times of counts and reasons, nor of what only
+    /// this rule leaves out.
     pub fn transition(&self) -> Option<Timestamp> {
-        let condition = self.condition.as_ref();
-        condition.filter(|_| self.judgement.is_none())?.transition
+        let is_on_node = self.judgement.is_none() && self.requirement.except.is_empty();
+        self.condition.as_ref().filter(|_| is_on_node)?.transition
     }
 
     /// Whether the status is the required one.
@@ -237,6 +238,8 @@ pub(super) fn findings<'a>(
     facts: &Facts<'_, 'a>,
 ) -> (bool, Vec<ConditionOutcome<'a>>) {
     let evaluate = |requirement: &'a RequiredCondition| {
+        let except = &requirement.except;
+        let facts = &Facts { except, ..*facts };
         let condition = facts.condition(&requirement.kind, &requirement.source);
         let judged = condition.as_ref();
         let judged = judged.map(|condition| requirement.judge(condition, facts.node));

@@ -8,7 +8,7 @@ use crate::api::{
     ConditionPolicy, ConditionRequirement, ConditionStatus, EnforcementMode, MAX_CONDITIONS,
     NodeReadinessRuleSpec,
 };
-use crate::condition::{LABEL_PREFIX, counts_something, names_nothing};
+use crate::condition::{LABEL_PREFIX, counts_something, covers_many, names_nothing};
 use crate::selector::{Selector, SelectorError, is_label_value};
 
 /// Why a rule is rejected.
@@ -136,6 +136,10 @@ fn problem_of(condition: &ConditionRequirement) -> Option<&'static str> {
         )
     } else if !ours.values.is_empty() && !condition.type_.starts_with(LABEL_PREFIX) {
         Some(".nodegate.values: Forbidden: values can only be used with label.nodegate.dev/<key>")
+    } else if !ours.except.is_empty() && !covers_many(&condition.type_) {
+        Some(
+            ".nodegate.except: Forbidden: except can only be used with daemonsets.nodegate.dev/all, daemonsets.nodegate.dev/scheduled and conditions of a class",
+        )
     } else if ours.minimum.is_some_and(|minimum| minimum < 1) {
         Some(".nodegate.minimum: Invalid value: minimum must be at least 1")
     } else if (asks_for_minimum || !ours.reasons.is_empty())

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use crate::api::{ConditionRequirement, ConditionStatus};
 use crate::condition::{Condition, CriticalComponentClass, Detail, Names, Source};
-use crate::object::{Node, NodeCondition};
+use crate::object::{Node, NodeCondition, ObjectKey};
 
 /// A condition that a rule requires.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,6 +23,8 @@ pub struct RequiredCondition {
     pub reasons: Vec<String>,
     /// The values with which a label counts; all if empty.
     pub values: Vec<String>,
+    /// The `DaemonSet`s that are left out by name.
+    pub except: Vec<ObjectKey>,
 }
 
 /// How many there have to be.
@@ -47,6 +49,7 @@ impl RequiredCondition {
             minimum: number.or(ours.minimum_from_label.map(Minimum::FromLabel)),
             reasons: ours.reasons,
             values: ours.values,
+            except: ours.except.iter().filter_map(|it| key(it)).collect(),
         }
     }
 
@@ -128,6 +131,12 @@ impl RequiredCondition {
     }
 }
 
+/// Parses `<namespace>/<name>`.
+fn key(text: &str) -> Option<ObjectKey> {
+    let (namespace, name) = text.split_once('/')?;
+    Some(ObjectKey::new(namespace, name))
+}
+
 impl Minimum {
     /// How many there have to be on this node, or why its label does not say it.
     pub fn on<'a>(&'a self, node: &'a Node) -> Result<NonZeroU64, Detail<'a>> {
@@ -152,6 +161,10 @@ impl fmt::Display for RequiredCondition {
         }
         if !self.values.is_empty() {
             write!(f, " ({})", self.values.join(" or "))?;
+        }
+        if !self.except.is_empty() {
+            let except: Vec<String> = self.except.iter().map(ToString::to_string).collect();
+            write!(f, " except {}", except.join(", "))?;
         }
         match self.reasons.as_slice() {
             [] => Ok(()),

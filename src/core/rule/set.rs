@@ -189,6 +189,12 @@ impl CompiledSpec {
         reported.map(|it| &it.kind)
     }
 
+    /// Whether the rule leaves out this `DaemonSet` by name.
+    pub fn leaves_out(&self, daemon_set: &ObjectKey) -> bool {
+        let mut conditions = self.conditions.iter();
+        conditions.any(|it| it.except.contains(daemon_set))
+    }
+
     /// What the rule waits for by name.
     pub fn components(&self) -> impl Iterator<Item = &Component> {
         self.sources().filter_map(Source::component)

@@ -128,3 +128,55 @@ fn a_daemon_set_that_the_rules_own_taint_keeps_off_is_left_out_of_all() {
         assert_eq!(world.plan().outcomes[0].met, met);
     }
 }
+
+#[test]
+fn daemon_sets_that_a_rule_leaves_out_by_name_do_not_count_for_it() {
+    const CLASS: &str = "node.gardener.cloud/CriticalComponentsReady";
+    let agent = daemon_set("kube-system/agent").critical();
+    let cni = daemon_set("kube-system/cni").critical();
+    let late = pod("kube-system/agent-1")
+        .of(&agent)
+        .waits_for_driver("a.csi");
+    let there = pod("kube-system/cni-1").of(&cni).ready();
+    for kind in [ALL, BOUND, CLASS] {
+        let asks = |name: &str, except: &str| {
+            let condition = format!(
+                "{{type: {kind}, requiredStatus: 'True', nodegate: {{except: [{except}]}}}}"
+            );
+            let taint = format!("readiness.k8s.io/{name}");
+            let conditions = format!("conditions: [{condition}]");
+            rule(name)
+                .taint(&taint, "NoSchedule")
+                .spec(&conditions)
+                .dry_run()
+        };
+        let with = |pods: &[&PodBuilder]| {
+            let world = world(&worker()).waited_for(Component::AllDaemonSets);
+            let world = world.daemon_set(&agent).daemon_set(&cni);
+            let world = pods.iter().fold(world, |world, pod| world.pod(pod));
+            let rules = [
+                asks("all", ""),
+                asks("but-agent", "kube-system/agent"),
+                asks("but-cni", "kube-system/cni"),
+            ];
+            let world = world.with_rules(&rules);
+            let plan = world.plan();
+            ["all", "but-agent", "but-cni"]
+                .map(|name| plan.outcome_of(&format!("{name}-uid")).unwrap().met)
+        };
+        assert_eq!(with(&[&there]), [false, true, false], "{kind}: no pod");
+        let bound = kind == BOUND;
+        assert_eq!(
+            with(&[&there, &late]),
+            [bound, true, bound],
+            "{kind}: a pod that is not Ready"
+        );
+        let ready = late.clone().ready();
+        let all = kind != CLASS;
+        assert_eq!(
+            with(&[&there, &ready]),
+            [all, true, all],
+            "{kind}: a driver that is not registered"
+        );
+    }
+}

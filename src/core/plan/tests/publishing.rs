@@ -252,3 +252,26 @@ fn a_late_node_is_called_so_for_as_long_as_the_rule_holds_it() {
     let released = world(&true_).rule(&repairing("Release")).carried_out();
     assert_eq!(publishes(&released), published('-'));
 }
+
+#[test]
+fn the_condition_of_a_rule_that_leaves_out_nothing_is_published() {
+    let cni = daemon_set("kube-system/cni")
+        .critical()
+        .toleration("{operator: Exists}");
+    let asks = |name: &str, except: &str| {
+        let condition =
+            format!("{{type: {READY}, requiredStatus: 'True', nodegate: {{except: [{except}]}}}}");
+        let taint = format!("readiness.k8s.io/{name}");
+        rule(name)
+            .taint(&taint, "NoSchedule")
+            .spec(&format!("conditions: [{condition}]"))
+    };
+    let (partial, whole) = (asks("a", "kube-system/cni"), asks("b", ""));
+    for (rules, status) in [
+        (vec![partial.clone(), whole], "False"),
+        (vec![partial], "True"),
+    ] {
+        let world = world(&node("worker-1")).daemon_set(&cni).with_rules(&rules);
+        assert_eq!(publishes(&world), [format!("+{READY} {status}")]);
+    }
+}

@@ -53,6 +53,10 @@ fn a_rule_that_cannot_be_used_says_why() {
             "spec.conditions[0].nodegate.minimum: Forbidden: minimum and minimumFromLabel can only be used with types that count something, resource.nodegate.dev/<resource> and resourceslice.nodegate.dev/<driver>",
         ),
         (
+            rule("r").spec("conditions: [{type: daemonset.nodegate.dev/a.b, requiredStatus: 'True', nodegate: {except: [a/b]}}]"),
+            "spec.conditions[0].nodegate.except: Forbidden: except can only be used with daemonsets.nodegate.dev/all, daemonsets.nodegate.dev/scheduled and conditions of a class",
+        ),
+        (
             rule("r").spec("conditions: [{type: A, requiredStatus: 'True', nodegate: {values: [b]}}]"),
             "spec.conditions[0].nodegate.values: Forbidden: values can only be used with label.nodegate.dev/<key>",
         ),
