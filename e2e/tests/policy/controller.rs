@@ -106,7 +106,7 @@ async fn the_controller_does_its_work_under_the_policy() -> Result<()> {
 }
 
 /// One of each prefix of the conditions that Nodegate publishes.
-const CONDITIONS: [&str; 8] = [
+const CONDITIONS: [&str; 9] = [
     "node.gardener.cloud/CriticalComponentsReady",
     "daemonset.nodegate.dev/kube-system.cilium",
     "daemonsets.nodegate.dev/all",

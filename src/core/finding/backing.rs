@@ -8,8 +8,7 @@ use std::sync::Arc;
 use super::Finding;
 use super::of_rule::{
     empty_class, kept_away, kept_off, never_renewed, of_condition, on_no_node, outside_namespaces,
-    shut_out,
-    unprobed,
+    shut_out, unprobed,
 };
 use crate::condition::{
     Component, ComponentGroup, CriticalComponentClass, Placement, Watch, can_share_a_node,

@@ -228,6 +228,7 @@ fn each_taint_that_keeps_a_named_daemon_set_off_is_told_with_its_own_count() {
     );
 }
 
+#[test]
 fn a_heartbeat_timeout_that_does_not_apply_is_named() {
     let timed = rule("r").waits_for("Net").nodegate("heartbeatTimeout: 10m");
     let untimed = rule("r").waits_for("Net");

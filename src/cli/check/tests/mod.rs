@@ -325,10 +325,6 @@ fn conditions_that_are_met_on_no_node_are_found() {
     finds(&[named("r", "cni"), elsewhere], &[]);
 }
 
-#[test]
-fn an_object_missing_from_files_is_only_a_warning() {
-    let mut files = lists(&[rule("a", "daemonset.nodegate.dev/kube-system.none")]);
-    files.are_files = true;
 /// What `explain` says of node `a` among these objects.
 fn explained(objects: &[Value]) -> String {
     let source = ObjectSource::Memory(lists(objects));
