@@ -164,7 +164,7 @@ mod tests {
             ),
             (
                 going,
-                "namespace/n22  it is being deleted: no pod can be created in it (1m)",
+                "namespace/n22  it is being deleted: no pod can be created in it (60s)",
             ),
             (
                 namespace("zone=b, disk="),

@@ -106,7 +106,7 @@ fn a_daemon_set_that_a_rule_waits_for_is_not_suggested_again() {
 
 #[test]
 fn a_hostile_image_name_stays_in_its_comment() {
-    let image = "x\nkind: Evil\n# csi-node-driver-registrar";
+    let image = "csi-node-driver-registrar\nkind: Evil\n# x";
     let answer = suggested(of(&[daemon_set("a/b", &[image], &json!([]))]));
     let text = answer.text(&Page::plain(at(0)));
     assert!(!text.contains("\nkind: Evil"), "{text}");

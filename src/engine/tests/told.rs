@@ -285,8 +285,8 @@ fn unreadable_objects_are_reported_where_people_look() {
 
 #[test]
 fn what_a_node_waited_for_last_is_told_with_its_release() {
-    let (mut bench, pods) = (Bench::new(&[], &[]), Watch::Pods(ComponentGroup::Class(0)));
-    bench.sees_rule(&components().bootstrap_only());
+    let pods = Watch::Pods(ComponentGroup::Class(0));
+    let mut bench = Bench::new(&[components().bootstrap_only()], &[]);
     for name in ["agent", "fast"] {
         let agent = daemon_set(&format!("kube-system/{name}")).critical();
         let agent = agent.toleration("{operator: Exists}").json().clone();

