@@ -385,6 +385,7 @@ fn remarks(outcome: &Outcome<'_>, node: &Node, snapshot: &Snapshot, unknown: boo
     let pause = snapshot.pause(&rule.name, &node.name);
     let pause = pause.filter(|_| !rule.is_suspended());
     remarks.extend(pause.map(|it| it.message.clone()));
+    remarks.extend(outcome.waits_out(snapshot.at));
     let kept_out = snapshot.kept_out(&rule.name);
     remarks.extend(kept_out.filter(|_| outcome.tainted));
     if let Some(deadline) = outcome.deadline.as_ref().filter(|_| outcome.tainted) {

@@ -53,6 +53,8 @@ pub struct Cache {
     pub(super) claims: NodeClaims,
     pub(super) schedule: Schedule,
     pub(super) freshness: Freshness,
+    /// When the last event or answer came.
+    now: Timestamp,
 }
 
 impl Cache {
@@ -78,6 +80,7 @@ impl Cache {
             claims: NodeClaims::default(),
             schedule: Schedule::default(),
             freshness: Freshness::default(),
+            now: now.wall,
         }
     }
 
@@ -187,6 +190,7 @@ impl Cache {
 
     /// Takes in what a watch shows, unless something newer is known.
     pub fn apply(&mut self, seen: Seen, now: Now) {
+        self.now = now.wall;
         let watch = seen.watch();
         if self.views.phase(watch).is_none() {
             return;
@@ -232,6 +236,7 @@ impl Cache {
     /// Takes in an object from an answer, unless the cache has a newer state or no such object. An equal version may show more: the
     /// answer to a patch has metadata only. If a newer one has another UID, the known object is gone; the watch shows the new one.
     pub fn apply_answer(&mut self, object: Object, now: Now) {
+        self.now = now.wall;
         let (watch, meta) = (object.watch(), object.meta());
         let key = ObjectKey::of(meta);
         let version = object::resource_version(meta);
@@ -248,7 +253,13 @@ impl Cache {
     }
 
     /// Takes in the metadata in the response to a patch, unless the cache has a newer state. The caller evaluates the node again.
-    pub fn patched_node(&mut self, version: Version, patched: Node, taints: Option<Vec<Taint>>) {
+    pub fn patched_node(
+        &mut self,
+        version: Version,
+        patched: Node,
+        taints: Option<Vec<Taint>>,
+        now: Timestamp,
+    ) {
         let key = ObjectKey::unscoped(patched.name.clone());
         if let Some(known) = self.stores.nodes.get(&key)
             && let Some(entry) = self.nodes.all.get_mut(&key.name)
@@ -256,14 +267,14 @@ impl Cache {
             && known.version() < version
         {
             let mut value = Node::clone(&known);
-            let is_relabelled = value.take_in(patched, taints);
+            value.take_in(patched, taints);
             let state = State {
                 key,
                 version,
                 value,
             };
             let (node, _) = self.stores.nodes.put(state);
-            entry.patch(node, is_relabelled, &self.rules.set);
+            entry.patch(node, &known, &self.rules.set, now);
         }
     }
 
@@ -286,6 +297,7 @@ impl Cache {
             entry.joined = None;
             entry.observations.measure_anew(now, step);
         }
+        self.components.measure_anew(now);
         self.freshness.clock_was_set = true;
         self.mark_all(Why::Anew);
     }
@@ -408,10 +420,15 @@ impl Cache {
                 self.take_off(watch, key, gone.map(|gone| gone.node.clone()));
             }
             Watch::DaemonSets(group) => {
-                let shelf = self.stores.daemon_sets.entry(group).or_default();
-                shelf.remove(key);
-                let all = self.components.daemon_sets.get_mut(&group);
-                if let Some(gone) = all.and_then(|all| all.remove(key)) {
+                let gone = self
+                    .stores
+                    .daemon_sets
+                    .entry(group)
+                    .or_default()
+                    .remove(key);
+                if let Some(gone) = gone
+                    && self.components.depart(group, &gone, self.now)
+                {
                     self.daemon_set_changed(group, &[Some(&gone)]);
                 }
             }
@@ -601,10 +618,16 @@ impl Cache {
         }
     }
 
-    fn put_daemon_set(&mut self, group: ComponentGroup, state: State<DaemonSet>) {
+    fn put_daemon_set(&mut self, group: ComponentGroup, mut state: State<DaemonSet>) {
         let shelf = self.stores.daemon_sets.entry(group).or_default();
-        let (daemon_set, known) = shelf.put(state);
         let all = self.components.daemon_sets.entry(group).or_default();
+        if let Some(known) = all.get(&state.key) {
+            state.value.edited = known.edited || **known != state.value;
+            if let Some(at) = &mut state.value.deleted {
+                *at = known.deleted.unwrap_or(self.now);
+            }
+        }
+        let (daemon_set, known) = shelf.put(state);
         all.insert(daemon_set.key.clone(), daemon_set.clone());
         if known.as_deref() == Some(&daemon_set) {
             return;

@@ -476,7 +476,9 @@ impl Engine {
                         self.out.tell(notice);
                     }
                 }
-                self.cache.patched_node(version, *patched, write.taints);
+                let now = self.out.now.wall;
+                self.cache
+                    .patched_node(version, *patched, write.taints, now);
             }
         }
         self.cache.schedule.mark(name, Why::Answered);

@@ -56,7 +56,7 @@ impl ComponentPurpose {
     ) -> Option<(String, Vec<String>)> {
         let daemon_set = &agent.daemon_set;
         let os = daemon_set.node_selector.get("kubernetes.io/os");
-        if daemon_set.deleting || os.is_some_and(|os| os != "linux") {
+        if daemon_set.deleted.is_some() || os.is_some_and(|os| os != "linux") {
             return None;
         }
         let has = |part: &str| agent.images().any(|image| is_image(image, part));

@@ -2,6 +2,7 @@
 
 use super::surroundings::{ListedNodes, Surroundings};
 use nodegate_core::api::{ConditionStatus, EnforcementMode};
+use nodegate_core::condition::NodeLabels;
 use nodegate_core::condition::{CriticalComponentClass, Source, is_under_our_domain};
 use nodegate_core::finding::{Backing, Check, Finding, evicts, short_heartbeat};
 use nodegate_core::object::Node;
@@ -93,7 +94,7 @@ fn too_few(nodes: &ListedNodes, condition: &RequiredCondition) -> Option<String>
     let units = |node: &Node| node.resources.units(resource);
     let known = || {
         let nodes = nodes.nodes.iter();
-        nodes.filter_map(|node| Some((node, minimum.on(node).ok()?)))
+        nodes.filter_map(|node| Some((node, minimum.on(NodeLabels::of(node)).ok()?)))
     };
     let is_reached = known().any(|(node, minimum)| units(node) >= minimum.get());
     if is_reached || !nodes.selected || condition.required != ConditionStatus::True {

@@ -11,6 +11,7 @@ use super::groups::CriticalComponentClass;
 use super::names::Names;
 use super::placement::{Placement, placement, tolerates};
 use super::pods::{PodEvidence, assess_pod, not_ready};
+use crate::api::ConditionStatus;
 use crate::object::{DaemonSet, Kept, ObjectKey, Pod, PodReady, Taint};
 
 /// A `DaemonSet` that only this taint keeps off the node.
@@ -27,12 +28,12 @@ impl fmt::Display for LeftOut<'_> {
     }
 }
 
-/// Live pods, sorted by their owners: to look up those of each `DaemonSet` takes no pass over all.
+/// Live pods, sorted by their owners, those without first: to look up those of each `DaemonSet` takes no pass over all.
 pub(super) struct PodsByOwner<'a>(SmallVec<[&'a Pod; 8]>);
 
 impl<'a> PodsByOwner<'a> {
     pub(super) fn new(pods: &'a [Kept<Pod>]) -> Self {
-        let owned = |pod: &&Pod| pod.is_live() && pod.daemon_set.is_some();
+        let owned = |pod: &&Pod| pod.is_live() && pod.may_be_a_daemon_sets();
         let mut by_owner: SmallVec<_> = pods.iter().map(|it| &**it).filter(owned).collect();
         by_owner.sort_unstable_by(|a: &&Pod, b: &&Pod| a.daemon_set.cmp(&b.daemon_set));
         Self(by_owner)
@@ -41,10 +42,11 @@ impl<'a> PodsByOwner<'a> {
     fn of(&self, daemon_set: &DaemonSet) -> impl Iterator<Item = &'a Pod> {
         let uid = Some(&*daemon_set.uid);
         let first = self.0.partition_point(|it| it.daemon_set.as_deref() < uid);
-        let claim = self.0[first..].iter().copied();
-        claim
-            .take_while(move |pod| pod.daemon_set.as_deref() == uid)
-            .filter(|pod| daemon_set.owns(pod))
+        let orphans = self.0.partition_point(|pod| pod.daemon_set.is_none());
+        let controlled = self.0[first..].iter();
+        let controlled = controlled.take_while(move |pod| pod.daemon_set.as_deref() == uid);
+        let all = controlled.chain(&self.0[..orphans]).copied();
+        all.filter(|pod| daemon_set.owns(pod))
     }
 
     /// The live pod of this `DaemonSet` that is nearest to available.
@@ -63,6 +65,8 @@ impl<'a> PodsByOwner<'a> {
 /// The `DaemonSet`s of a group that a node waits for, and those that only a taint keeps off it.
 pub(super) struct Expected<'a> {
     pub daemon_sets: SmallVec<[&'a DaemonSet; 8]>,
+    /// Those that may select it once all of its labels are there.
+    to_come: SmallVec<[&'a ObjectKey; 4]>,
     left_out: SmallVec<[LeftOut<'a>; 4]>,
 }
 
@@ -78,24 +82,38 @@ impl<'a> Expected<'a> {
     ) -> Self {
         let mut expected = Self {
             daemon_sets: SmallVec::new(),
+            to_come: SmallVec::new(),
             left_out: SmallVec::new(),
         };
         let can_start = |it: &DaemonSet| group.gates.iter().all(|gate| tolerates(it, gate));
         let daemon_sets = group.daemon_sets.values().map(|it| &**it);
         let is_excepted = |it: &DaemonSet| facts.except.contains(&it.key);
-        let daemon_sets = daemon_sets.filter(|it| counts(it) && !is_excepted(it));
+        let daemon_sets = daemon_sets.filter(|it| facts.has(it) && counts(it) && !is_excepted(it));
         for daemon_set in daemon_sets.filter(|it| can_start(it)) {
             let is_pod = || pods.of(daemon_set).next().is_some();
-            match placement(daemon_set, facts.node, facts.staying, is_pod) {
+            match placement(
+                daemon_set,
+                facts.is_selected_by(daemon_set),
+                facts.staying,
+                is_pod,
+            ) {
                 Placement::Meant => expected.daemon_sets.push(daemon_set),
                 Placement::KeptAway(taint) => expected.left_out.push(LeftOut {
                     daemon_set: &daemon_set.key,
                     taint,
                 }),
+                Placement::NotMeant if may_come(daemon_set, facts) => {
+                    expected.to_come.push(&daemon_set.key);
+                }
                 Placement::NotMeant => {}
             }
         }
         expected
+    }
+
+    /// The unknown condition for those that may select the node later; `None` if there are none.
+    pub(super) fn to_come(&self) -> Option<Condition<'a>> {
+        Names::of(self.to_come.iter().copied()).map(labels_to_come)
     }
 
     /// The unmet condition for those without a live pod on the node; `None` if there are none.
@@ -108,6 +126,18 @@ impl<'a> Expected<'a> {
     }
 }
 
+/// Whether the node, which the `DaemonSet` does not run on by its labels, may get others, and no taint for a role keeps it off.
+fn may_come(daemon_set: &DaemonSet, facts: &Facts<'_, '_>) -> bool {
+    facts.node.awaits_labels()
+        && facts.labels().may_be_selected_by(daemon_set)
+        && placement(daemon_set, true, facts.staying, || false) != Placement::NotMeant
+}
+
+fn labels_to_come<'a>(daemon_sets: Names<&'a ObjectKey>) -> Condition<'a> {
+    let detail = Detail::LabelsMayStillCome { daemon_sets };
+    Condition::new(ConditionStatus::Unknown, detail)
+}
+
 /// Does every `DaemonSet` that the node waits for have a live pod there?
 pub(super) fn scheduled<'a>(
     facts: &Facts<'_, 'a>,
@@ -116,7 +146,8 @@ pub(super) fn scheduled<'a>(
 ) -> Condition<'a> {
     let pods = PodsByOwner::new(group.pods);
     let expected = Expected::of(facts, group, &pods, |it| class.has(it));
-    expected.unscheduled(&pods).unwrap_or_else(|| {
+    let unmet = expected.unscheduled(&pods);
+    unmet.or_else(|| expected.to_come()).unwrap_or_else(|| {
         let left_out = Names::of(expected.left_out);
         Condition::met(if expected.daemon_sets.is_empty() {
             Detail::NoDaemonSetMeant { left_out }
@@ -134,11 +165,16 @@ pub(super) fn ready<'a>(
     group: &GroupFacts<'_, 'a>,
 ) -> Condition<'a> {
     let found = group.daemon_sets.get(daemon_set);
-    let Some(found) = found.filter(|it| !it.deleting) else {
+    let Some(found) = found.filter(|it| facts.has(it)) else {
         return Condition::unmet(Detail::DaemonSetNotFound { daemon_set });
     };
     let best = PodsByOwner::new(group.pods).best(found, facts);
-    let placement = placement(found, facts.node, facts.staying, || best.is_some());
+    let placement = placement(found, facts.is_selected_by(found), facts.staying, || {
+        best.is_some()
+    });
+    if placement == Placement::NotMeant && may_come(found, facts) {
+        return labels_to_come(Names::one(daemon_set));
+    }
     if placement == Placement::NotMeant {
         return Condition::met(Detail::DaemonSetNotMeant { daemon_set });
     }
@@ -169,13 +205,13 @@ pub(super) fn all<'a>(
     as_ready: bool,
 ) -> Condition<'a> {
     let pods = PodsByOwner::new(group.pods);
-    let expected = Expected::of(facts, group, &pods, |it| !it.deleting && !it.ignored);
+    let expected = Expected::of(facts, group, &pods, |it| !it.ignored);
     let best = expected.daemon_sets.iter();
     let best = best.filter_map(|it| pods.best(it, facts));
     let unready = best.filter(|(_, evidence)| as_ready && *evidence != PodEvidence::Ready);
     let unready: SmallVec<[(&Pod, PodEvidence); 8]> = unready.collect();
     let unmet = expected.unscheduled(&pods).or_else(|| not_ready(&unready));
-    unmet.unwrap_or_else(|| {
+    unmet.or_else(|| expected.to_come()).unwrap_or_else(|| {
         let left_out = Names::of(expected.left_out);
         Condition::met(if as_ready {
             Detail::AllDaemonSetsReady { left_out }

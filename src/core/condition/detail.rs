@@ -179,6 +179,12 @@ details! {
             met(f, "no critical DaemonSet is meant for this node", left_out.as_ref()) => Vacuous;
         DaemonSetPodMissing { daemon_sets: Names<&'a ObjectKey> } = "DaemonSetPodMissing",
             daemon_sets.write(f, "DaemonSet", [" has", " have"], " no pod on this node") => Unscheduled(daemon_sets);
+        LabelsMayStillCome { daemon_sets: Names<&'a ObjectKey> } = "LabelsMayStillCome", daemon_sets.write(
+            f,
+            "Cluster API or Karpenter may yet give this node the labels by which it is one of DaemonSet",
+            [""; 2],
+            "",
+        ) => Nothing;
         PodsReady = "PodsReady", f.write_str("every critical pod on this node is Ready") => Nothing;
         PodNotReady { pods: Names<&'a ObjectKey> } = "PodNotReady", pods.write(f, "pod", [" is", " are"], " not Ready")
             => Unready(pods);

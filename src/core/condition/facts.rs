@@ -38,6 +38,8 @@ pub struct Facts<'f, 'a> {
     pub except: &'a [ObjectKey],
     pub observations: &'a Observations,
     pub trust: Trust<'a>,
+    /// Whether what was there until a moment ago counts as there.
+    pub recalls: bool,
     pub now: Timestamp,
 }
 
@@ -132,6 +134,9 @@ impl<'a> Facts<'_, 'a> {
             return Some(self.trust.assess(condition, self.observations, self.now));
         }
         let condition = self.synthesized(source)?;
+        let before = || Some(self.published(kind, source, &condition)?.0);
+        let before = self.recalls.then(before).flatten();
+        let condition = before.unwrap_or(condition);
         // What has not been seen yet may turn out to be still unmet, since the same time.
         let unmet = condition.is_to_be_seen().then_some(ConditionStatus::False);
         let status = unmet.unwrap_or(condition.status);
@@ -157,9 +162,7 @@ impl<'a> Facts<'_, 'a> {
                 self.too_many(group.pods, 0).unwrap_or_else(answer)
             }
             Source::Component(_) | Source::DaemonSetsScheduled => {
-                let component = source.component()?;
-                let mut components = self.components.iter();
-                let (named, group) = components.find(|(named, _)| named.component == *component)?;
+                let (named, group) = self.named(source)?;
                 self.component(named, group, *source != Source::DaemonSetsScheduled)
             }
             Source::CsiDriver(driver) => {
@@ -181,6 +184,20 @@ impl<'a> Facts<'_, 'a> {
                 condition.counting(Some(Amount { number, of }))
             }
         })
+    }
+
+    fn named(&self, source: &Source) -> Option<&(&'a NamedComponent, GroupFacts<'_, 'a>)> {
+        let component = source.component()?;
+        let mut components = self.components.iter();
+        components.find(|(named, _)| named.component == *component)
+    }
+
+    /// The objects that conditions from this source depend on.
+    pub(super) fn group(&self, source: &Source) -> Option<&GroupFacts<'_, 'a>> {
+        match source {
+            Source::Class { class, .. } => self.classes.get(*class).map(|(_, group)| group),
+            _ => self.named(source).map(|(_, group)| group),
+        }
     }
 
     /// The condition of a component. `as_ready`: of all `DaemonSet`s, the pods have to be available, not only bound.

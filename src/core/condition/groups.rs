@@ -30,9 +30,9 @@ impl CriticalComponentClass {
         self.namespaces.contains(&daemon_set.key.namespace) && self.labels(daemon_set)
     }
 
-    /// Whether this `DaemonSet`, whose own labels match, counts in any namespace: not being deleted, its template labelled too.
+    /// Whether this `DaemonSet`, whose own labels match, counts in any namespace: its pod template has the labels too.
     pub fn labels(&self, daemon_set: &DaemonSet) -> bool {
-        !daemon_set.deleting && self.selector.matches(&daemon_set.template_labels)
+        self.selector.matches(&daemon_set.template_labels)
     }
 }
 

@@ -1,12 +1,14 @@
 //! The sources of a node's conditions: reported on the Node, or synthesized from what runs there. [`Source::of`] resolves a
 //! condition type once, when a rule is compiled; [`Facts::condition`] evaluates it for one node at one time.
 
+mod absence;
 mod csi;
 mod daemon_sets;
 mod detail;
 mod devices;
 mod facts;
 mod groups;
+mod labels;
 mod names;
 mod observations;
 mod placement;
@@ -18,6 +20,7 @@ mod tests;
 mod trust;
 mod watch;
 
+pub use absence::{Absence, Gone};
 pub(crate) use daemon_sets::Revisions;
 pub use detail::{Detail, Hint};
 pub use facts::{Condition, Counted, Facts, GroupFacts};
@@ -25,7 +28,9 @@ pub use groups::{
     ByGroup, CHECK_LABEL, Component, ComponentGroup, CriticalComponentClass, NamedComponent,
     Namespaces,
 };
+pub use labels::NodeLabels;
 pub use names::Names;
+pub(crate) use observations::LABELS_LAST;
 pub use observations::Observations;
 #[cfg(test)]
 pub(crate) use observations::Reboot;

@@ -3,8 +3,9 @@
 //! Source: `NodeShouldRunDaemonPod` of `k8s.io/kubernetes/pkg/controller/daemon`, and
 //! `GetRequiredNodeAffinity` of `k8s.io/component-helpers/scheduling/corev1/nodeaffinity`.
 
+use super::labels::NodeLabels;
 use crate::api::TaintEffect;
-use crate::object::{DaemonSet, Node, NodeAffinityTerm, Taint};
+use crate::object::{DaemonSet, Node, Taint};
 use crate::selector::{Requirement, Selector, overlap};
 
 /// Taints that Kubernetes puts on nodes temporarily, whatever their effect.
@@ -77,15 +78,15 @@ pub enum Placement<'a> {
     KeptAway(&'a Taint),
 }
 
-/// Whether the `DaemonSet` runs on the node with these `staying` taints. A live pod there (`is_pod`) outweighs labels and taints.
+/// Whether the `DaemonSet`, which selects the node by name and labels or not, runs on it with these `staying` taints. A live pod there
+/// (`is_pod`) outweighs labels and taints.
 pub fn placement<'a>(
     daemon_set: &DaemonSet,
-    node: &Node,
+    is_selected: bool,
     staying: &[&'a Taint],
     is_pod: impl FnOnce() -> bool,
 ) -> Placement<'a> {
     let mut repelling = staying.iter().filter(|taint| !tolerates(daemon_set, taint));
-    let is_selected = selects(daemon_set, node);
     match repelling.clone().next().filter(|_| is_selected) {
         None if is_selected => Placement::Meant,
         _ if is_pod() => Placement::Meant,
@@ -97,15 +98,5 @@ pub fn placement<'a>(
 
 /// Whether the node is one of the `DaemonSet`'s by name and labels, whatever its taints.
 pub fn selects(daemon_set: &DaemonSet, node: &Node) -> bool {
-    let mut labels = daemon_set.node_selector.iter();
-    let mut affinity = daemon_set.node_affinity.iter();
-    (daemon_set.node_name.is_empty() || *daemon_set.node_name == *node.name)
-        && labels.all(|(key, value)| node.labels.get(key) == Some(value))
-        && affinity.all(|terms| terms.iter().any(|term| matches_term(term, node)))
-}
-
-fn matches_term(term: &NodeAffinityTerm, node: &Node) -> bool {
-    let is_met = |requirement: &Requirement| requirement.matches(&node.labels);
-    let fits = |(name, must_be): &(String, bool)| (**name == *node.name) == *must_be;
-    term.labels.iter().all(is_met) && term.names.iter().all(fits)
+    NodeLabels::of(node).selected_by(daemon_set).is_some()
 }

@@ -115,14 +115,17 @@ pub(super) fn ready<'a>(
     if let Some(unscheduled) = expected.unscheduled(&pods) {
         return unscheduled;
     }
+    let to_come = expected.to_come();
     let mut waited_for = expected.daemon_sets;
     let best = waited_for.iter().filter_map(|it| pods.best(it, facts));
     let mut unready: SmallVec<[(&Pod, PodEvidence); 8]> = best.collect();
     waited_for.sort_unstable_by(|a, b| a.uid.cmp(&b.uid));
     let is_waited_for = |pod: &Pod| {
-        let owner = pod.daemon_set.as_ref();
-        let place = owner.map(|uid| waited_for.binary_search_by(|it| it.uid.cmp(uid)));
-        place.is_some_and(|place| place.is_ok_and(|place| waited_for[place].owns(pod)))
+        let Some(owner) = &pod.daemon_set else {
+            return waited_for.iter().any(|it| it.owns(pod));
+        };
+        let place = waited_for.binary_search_by(|it| it.uid.cmp(owner));
+        place.is_ok_and(|place| waited_for[place].owns(pod))
     };
     // Without its pods, which the rule's taint evicts, the node is released, and they come back.
     let evicts = |gate: &&&Taint| gate.effect == TaintEffect::NoExecute.as_str();
@@ -142,7 +145,8 @@ pub(super) fn ready<'a>(
         (pod, assess_pod(pod, seconds, facts))
     }));
     unready.retain(|(_, evidence)| *evidence != PodEvidence::Ready);
-    not_ready(&unready).unwrap_or_else(|| Condition::met(Detail::PodsReady))
+    let unmet = not_ready(&unready).or(to_come);
+    unmet.unwrap_or_else(|| Condition::met(Detail::PodsReady))
 }
 
 /// The unmet condition for pods that do not count as Ready; `None` if there are none.

@@ -12,7 +12,7 @@ use super::of_rule::{
 };
 use crate::condition::{
     Component, ComponentGroup, CriticalComponentClass, Placement, Watch, can_share_a_node,
-    placement, tolerates,
+    placement, selects, tolerates,
 };
 use crate::object::{DaemonSet, Node, ObjectKey, Taint};
 use crate::plan::{ClusterState, NodeState};
@@ -56,7 +56,7 @@ impl<'a, Nodes, Drivers> Around<'a, Nodes, Drivers> {
         let named = spec.daemon_sets().filter_map(|key| {
             let known = cluster.named(&Component::DaemonSet(key.clone()))?;
             let there = cluster.daemon_sets(known.group).get(key);
-            let there = there.map(|it| &**it).filter(|it| !it.deleting);
+            let there = there.map(|it| &**it).filter(|it| it.deleted.is_none());
             (known.is_seen || there.is_some()).then_some((key, there))
         });
         Self {
@@ -170,7 +170,7 @@ impl Backing {
         // By key and effect, on how many nodes such a taint keeps it off.
         let (mut runs_on, mut keeping_off) = (0, BTreeMap::new());
         for (node, staying) in nodes {
-            match placement(daemon_set, node, staying, || false) {
+            match placement(daemon_set, selects(daemon_set, node), staying, || false) {
                 Placement::Meant => runs_on += 1,
                 Placement::NotMeant => {}
                 Placement::KeptAway(_) => {
@@ -224,7 +224,7 @@ pub fn left_out_on(
     let all = components.find(|it| **it == Component::AllDaemonSets);
     let all = all.and_then(|all| cluster.named(all)).into_iter();
     let all = all.flat_map(|named| cluster.daemon_sets(named.group).values());
-    let counts = |it: &&DaemonSet| !it.deleting && !it.ignored && !spec.leaves_out(&it.key);
+    let counts = |it: &&DaemonSet| it.deleted.is_none() && !it.ignored && !spec.leaves_out(&it.key);
     let all = all.map(|it| &**it).filter(counts);
     for daemon_set in all.clone() {
         if !tolerates(daemon_set, &spec.taint) && is_wanted(daemon_set) {
@@ -240,7 +240,9 @@ pub fn left_out_on(
         let key = &daemon_set.key;
         let mut pods = state.pods.values().flatten();
         let is_pod = || pods.any(|pod| pod.is_live() && daemon_set.owns(pod));
-        if let Placement::KeptAway(taint) = placement(daemon_set, node, &staying, is_pod) {
+        if let Placement::KeptAway(taint) =
+            placement(daemon_set, selects(daemon_set, node), &staying, is_pod)
+        {
             let kept_away = || kept_away(key, taint);
             left_out.entry((false, key)).or_insert_with(kept_away);
         }
@@ -255,6 +257,7 @@ fn labelled<'a>(spec: &CompiledSpec, cluster: ClusterState<'a>) -> Labelled<'a> 
         let group = ComponentGroup::Class(index);
         let is_listed = !cluster.unseen.contains(&Watch::DaemonSets(group));
         let daemon_sets = cluster.daemon_sets(group).values().map(|it| &**it);
+        let daemon_sets = daemon_sets.filter(|it| it.deleted.is_none());
         (spec.waits_for_class(index) && is_listed).then(|| (index, daemon_sets.collect()))
     });
     listed.collect()
@@ -293,5 +296,5 @@ fn of_classes<'a>(
 }
 
 fn is_meant_for(daemon_set: &DaemonSet, node: &Node, staying: &[&Taint]) -> bool {
-    placement(daemon_set, node, staying, || false) == Placement::Meant
+    placement(daemon_set, selects(daemon_set, node), staying, || false) == Placement::Meant
 }

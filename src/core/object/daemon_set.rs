@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::{Affinity, NodeSelectorRequirement, NodeSelectorTerm, Toleration};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use serde::Deserialize;
@@ -21,13 +22,23 @@ const IGNORE_LABEL: &str = "nodegate.dev/ignore";
 /// The API server keeps the generation of the pod template in this annotation.
 const TEMPLATE_GENERATION: &str = "deprecated.daemonset.template.generation";
 
+/// How long a `DaemonSet` that is deleted counts as there, so that nothing changes: tools delete one and make it again.
+pub(crate) const DELETION_LASTS: SignedDuration = SignedDuration::from_secs(15);
+
+/// The finalizer with which a `DaemonSet` is there until its pods have been orphaned (`metav1.FinalizerOrphanDependents`).
+const ORPHANS: &str = "orphan";
+
 /// The parts of a `DaemonSet` that decisions need. Its status is not read: it changes with every pod of a rollout.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DaemonSet {
     pub key: ObjectKey,
     /// The UID, which its pods' owner references name.
     pub uid: Arc<str>,
-    pub deleting: bool,
+    /// When this process saw that it was deleted; the minimum timestamp if it was before. `None` while it is there: also while its
+    /// pods are being orphaned, which takes time.
+    pub deleted: Option<Timestamp>,
+    /// Whether its author has changed it since this process first saw it.
+    pub edited: bool,
     /// Whether rules that wait for all `DaemonSet`s leave it out: its own label `nodegate.dev/ignore` is `true`.
     pub ignored: bool,
     /// Matches its pods; `None` if the selector is invalid.
@@ -57,9 +68,20 @@ pub struct NodeAffinityTerm {
 }
 
 impl DaemonSet {
-    /// Whether the pod is one of this `DaemonSet`'s. A pod elsewhere may claim any owner, whose UID is no secret.
+    /// Until when it counts as there, if it was deleted.
+    pub fn counts_until(&self) -> Option<Timestamp> {
+        self.deleted.map(|at| at + DELETION_LASTS)
+    }
+
+    /// Whether the pod is one of this `DaemonSet`'s: it controls the pod, or adopts it, as `ClaimPods` of
+    /// `k8s.io/kubernetes/pkg/controller` does. A pod elsewhere may claim any owner, whose UID is no secret.
     pub fn owns(&self, pod: &Pod) -> bool {
-        pod.daemon_set.as_ref() == Some(&self.uid) && pod.key.namespace == self.key.namespace
+        let selects = |labels| self.selector.as_ref().is_some_and(|it| it.matches(labels));
+        pod.key.namespace == self.key.namespace
+            && match &pod.daemon_set {
+                Some(uid) => *uid == self.uid,
+                None => pod.orphan.as_deref().is_some_and(selects),
+            }
     }
 }
 
@@ -152,13 +174,16 @@ impl Kind for DaemonSet {
         let is_probed = all.any(|it| it.readiness_probe.is_some());
         let first = containers.into_iter().next().filter(|_| !is_probed);
         let generation = object.annotation(TEMPLATE_GENERATION);
+        let mut finalizers = object.metadata.finalizers.iter().flatten();
+        let is_orphaning = finalizers.any(|it| it == ORPHANS);
         let affinity = pod.affinity.and_then(|it| it.node_affinity);
         let required =
             affinity.and_then(|it| it.required_during_scheduling_ignored_during_execution);
         Ok(Self {
             key: ObjectKey::of(&object.metadata),
             uid: object.uid().unwrap_or_default(),
-            deleting: object.is_deleting(),
+            deleted: (object.is_deleting() && !is_orphaning).then_some(Timestamp::MIN),
+            edited: false,
             ignored: object.label(IGNORE_LABEL) == Some("true"),
             selector: selector.filter(|selector| !selector.is_empty()),
             template_generation: generation.and_then(|it| it.parse().ok()),

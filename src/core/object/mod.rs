@@ -18,6 +18,7 @@ mod tests;
 mod watched;
 
 pub use csi_node::{CsiDriver, CsiNode, MOST_DRIVERS, UnhealthyStorage};
+pub(crate) use daemon_set::DELETION_LASTS;
 pub use daemon_set::{DaemonSet, NodeAffinityTerm};
 pub use karpenter::{NodeClaim, NodePool};
 pub use kept::{Kept, State};

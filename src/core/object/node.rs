@@ -86,9 +86,8 @@ impl Node {
         conditions.filter_map(NodeCondition::written).max()
     }
 
-    /// Takes in a patch's response: metadata, and the taints if it replaced them, not the status. Returns whether labels changed.
-    pub fn take_in(&mut self, patched: Self, taints: Option<Vec<Taint>>) -> bool {
-        let relabelled = self.labels != patched.labels;
+    /// Takes in a patch's response: metadata, and the taints if it replaced them, not the status.
+    pub fn take_in(&mut self, patched: Self, taints: Option<Vec<Taint>>) {
         self.deleting = patched.deleting;
         self.labels = patched.labels;
         self.annotations = patched.annotations;
@@ -96,7 +95,6 @@ impl Node {
         if let Some(taints) = taints {
             self.taints = taints;
         }
-        relabelled
     }
 
     pub fn condition(&self, kind: &str) -> Option<&NodeCondition> {
@@ -131,6 +129,13 @@ impl Node {
     pub fn is_introduced(&self) -> bool {
         let mut taints = self.taints.iter();
         !taints.any(|taint| INTRODUCTION_TAINTS.contains(&taint.key.as_str()))
+    }
+
+    /// Whether Cluster API or Karpenter may yet give the node labels. The cloud provider's taint does not count: its controller may
+    /// have to run on the node.
+    pub fn awaits_labels(&self) -> bool {
+        let mut taints = self.taints.iter();
+        taints.any(|taint| INTRODUCTION_TAINTS[1..].contains(&taint.key.as_str()))
     }
 
     pub fn annotation(&self, key: &str) -> Option<&str> {

@@ -1,5 +1,6 @@
 //! Critical pods: their node, readiness and owner.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -34,6 +35,8 @@ pub struct Pod {
     /// The generation of the `DaemonSet`'s pod template that it was made from.
     pub template_generation: Option<i64>,
     pub annotations: Vec<(String, String)>,
+    /// Its labels, if nothing controls it: a `DaemonSet` whose selector matches them adopts it.
+    pub orphan: Option<Box<BTreeMap<String, String>>>,
 }
 
 /// A pod's phase, as far as it matters whether the pod has ended.
@@ -63,6 +66,11 @@ impl Pod {
     /// Whether the pod is neither being deleted nor finished. Only such a pod counts for its node.
     pub fn is_live(&self) -> bool {
         !self.terminating && self.phase == PodPhase::Unfinished
+    }
+
+    /// Whether a `DaemonSet` controls the pod, or may adopt it.
+    pub fn may_be_a_daemon_sets(&self) -> bool {
+        self.daemon_set.is_some() || self.orphan.is_some()
     }
 
     /// Since when it is Ready: since it was first seen so, where a clock that is ahead dates that; `None` if that is not reported.
@@ -128,13 +136,16 @@ impl Kind for Pod {
         let ready = conditions.find(|it| it.kind == "Ready" && it.status == "True");
         let generation = object.label(TEMPLATE_GENERATION_LABEL);
         let generation = generation.and_then(|it| it.parse().ok());
+        let revision = object.label(REVISION_LABEL).map(Into::into);
         let annotations = object.metadata.annotations.take().unwrap_or_default();
+        let is_controlled = object.owner(|it| it.controller == Some(true)).is_some();
+        let labels = (!is_controlled).then(|| object.metadata.labels.clone());
         Ok(Self {
             key: ObjectKey::of(&object.metadata),
             node: spec.and_then(|spec| spec.node_name).unwrap_or_default(),
             daemon_set: object.owner(|it| it.controller == Some(true) && it.kind == "DaemonSet"),
             terminating: object.is_deleting(),
-            revision: object.label(REVISION_LABEL).map(Into::into),
+            revision,
             template_generation: generation,
             created: object.created(),
             phase: status.phase,
@@ -143,6 +154,7 @@ impl Kind for Pod {
             }),
             seen_ready: None,
             annotations: annotations.into_iter().collect(),
+            orphan: labels.flatten().map(Box::new),
         })
     }
 

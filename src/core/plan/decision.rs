@@ -55,6 +55,8 @@ pub(super) struct Situation<'f> {
     pub mode: EnforcementMode,
     pub policy: TaintPolicy,
     pub suspended: bool,
+    /// Whether the conditions are met or not only because something went that has not been gone for long.
+    pub absence: bool,
     /// Whether the rule governs its taint here. Another rule's decision is at most counted.
     pub governs: bool,
     pub tainted: bool,
@@ -81,6 +83,7 @@ pub(super) struct Situation<'f> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Case {
     Suspended,
+    AbsenceNotLasted,
     Settling,
     ReleaseAwaitsEvidence,
     ReleaseAwaitsGovernor,
@@ -119,7 +122,8 @@ pub(super) fn decide(it: &Situation<'_>) -> (Case, Decision, bool) {
     let ends = it.met || given_up;
     match (it.tainted, it.met, it.wait) {
         _ if it.suspended => (Case::Suspended, if it.tainted { Hold } else { NotHeld }, false),
-        (tainted, true, _) if it.settling => (Case::Settling, if tainted { Hold } else { NotHeld }, false),
+        _ if it.absence => (Case::AbsenceNotLasted, if it.tainted { Hold } else { NotHeld }, false),
+        (_, true, _) if it.settling => (Case::Settling, if it.tainted { Hold } else { NotHeld }, false),
 
         (true, ..) if ends && (it.lacks_evidence)() => (Case::ReleaseAwaitsEvidence, Hold, false),
         (true, ..) if ends && it.governs && (it.awaits_governor)() => (Case::ReleaseAwaitsGovernor, Hold, false),
@@ -162,6 +166,7 @@ mod tests {
                     [usize::from(fact())],
                 policy: [TaintPolicy::AddAndRemove, TaintPolicy::RemoveOnly][usize::from(fact())],
                 suspended: fact(),
+                absence: fact(),
                 governs: fact(),
                 tainted: fact(),
                 met: fact(),
@@ -200,6 +205,7 @@ mod tests {
             let (case, decision, completes) = decide(it);
             let ends = decision.releases() || completes;
             assert!(!(ends && it.suspended), "{case:?} under a suspended rule");
+            assert!(!(ends && it.absence), "{case:?} by what has just gone");
             assert!(!(ends && it.met && it.settling), "{case:?} too early");
             assert!(
                 !(ends && (it.lacks_evidence)()),
@@ -249,6 +255,7 @@ mod tests {
                     mode,
                     policy,
                     suspended: false,
+                    absence: false,
                     governs: true,
                     tainted,
                     met,

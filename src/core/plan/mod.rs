@@ -1,9 +1,10 @@
 //! One plan per node, in the fewest writes: [`plan()`] plans one taint after another (`plan_taint`): it evaluates the conditions of
-//! each rule that names it (`evaluate`), decides by the table in `decision`, and collects outcomes and writes in the [`NodePlan`].
+//! each rule that names it (`judged`), decides by the table in `decision`, and collects outcomes and writes in the [`NodePlan`].
 
 mod clean_up;
 mod deadlines;
 mod decision;
+mod judged;
 mod make;
 mod node_plan;
 mod outcome;

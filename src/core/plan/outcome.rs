@@ -5,8 +5,8 @@ use std::sync::Arc;
 use jiff::Timestamp;
 
 use super::decision::Decision;
-use crate::api::{ConditionPolicy, ConditionStatus, RepairAction};
-use crate::condition::{Condition, Detail, Facts, Source};
+use crate::api::{ConditionStatus, RepairAction};
+use crate::condition::{Absence, Condition, Detail, Gone, Source};
 use crate::object::ObjectKey;
 use crate::repair::{Deadline, NoTtl, Verdict};
 use crate::rule::{CompiledSpec, RequiredCondition, Rule, ownership::BootstrapRecord};
@@ -39,6 +39,8 @@ pub struct Outcome<'a> {
     pub bootstrap: BootstrapRecord<'a>,
     /// The readiness deadline, or why it is unknown, if a rule with a `repair` gates a node that it has never released.
     pub deadline: Option<Result<Deadline, NoTtl>>,
+    /// What is gone that keeps the node as it is, because it may come back.
+    pub absence: Option<Absence<'a>>,
     /// What to do with a late node under a governing rule, or what a dry run would do; `None` while repair is postponed.
     pub verdict: Option<Verdict<'a>>,
 }
@@ -133,6 +135,18 @@ impl<'a> Outcome<'a> {
             }
             _ => lacks,
         }
+    }
+
+    /// What is gone that keeps the node as it is, and what comes of that.
+    pub fn waits_out(&self, now: Timestamp) -> Option<String> {
+        let Absence { gone, until } = self.absence?;
+        let seconds = until.duration_since(now).as_secs().max(0);
+        let most = if gone == Gone::Before { "at most " } else { "" };
+        Some(if self.tainted {
+            format!("{gone} is gone: released in {most}{seconds} s, unless it comes back")
+        } else {
+            format!("{gone} is gone: nothing is done about that for {most}{seconds} s")
+        })
     }
 
     /// The conditions that are unmet.
@@ -230,33 +244,6 @@ impl<'a> ConditionOutcome<'a> {
             }
         }
     }
-}
-
-/// Evaluates a rule's conditions on a node, whether or not the rule selects it: whether they are met, and each one.
-pub(super) fn findings<'a>(
-    spec: &'a CompiledSpec,
-    facts: &Facts<'_, 'a>,
-) -> (bool, Vec<ConditionOutcome<'a>>) {
-    let evaluate = |requirement: &'a RequiredCondition| {
-        let except = &requirement.except;
-        let facts = &Facts { except, ..*facts };
-        let condition = facts.condition(&requirement.kind, &requirement.source);
-        let judged = condition.as_ref();
-        let judged = judged.map(|condition| requirement.judge(condition, facts.node));
-        let (current, judgement) = judged.unwrap_or((requirement.status_if_missing(), None));
-        ConditionOutcome {
-            requirement,
-            current,
-            condition,
-            judgement,
-        }
-    };
-    let findings: Vec<_> = spec.conditions.iter().map(evaluate).collect();
-    let met = match spec.policy {
-        ConditionPolicy::AllOf => findings.iter().all(ConditionOutcome::is_met),
-        ConditionPolicy::AnyOf => findings.iter().any(ConditionOutcome::is_met),
-    };
-    (met, findings)
 }
 
 /// What this process remembers about one rule on one node between evaluations: a continuous one, or one with a settle period.

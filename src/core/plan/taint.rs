@@ -5,9 +5,10 @@ use std::ptr;
 use jiff::SignedDuration;
 
 use super::decision::{Decision, Situation, WaitReason, decide};
+use super::judged::Judged;
 use super::make::{Active, Draft, Taints};
 use super::node_plan::{ChangeKind, TaintChange};
-use super::outcome::{ConditionOutcome, Memory, Origin, Outcome, Standing, findings};
+use super::outcome::{ConditionOutcome, Memory, Origin, Outcome, Standing};
 use super::patience::is_new;
 use crate::api::{EnforcementMode, RegateOn, TaintEffect, TaintPolicy};
 use crate::condition::{Facts, Trust, Watch};
@@ -87,29 +88,35 @@ impl<'a> Draft<'a> {
             rebooted,
             is_held: claim.tainted,
         };
-        let (met, findings) = findings(spec, &Facts { trust, ..*facts });
+        let facts = Facts { trust, ..*facts };
+        let judged = Judged::of(spec, claim.tainted, &facts);
+        let met = judged.met;
+        // A node that is held by labels that went is not repaired either.
+        let absence = judged.absence.or(facts.unselected(&spec.selector));
         let rebooted = rebooted.map(|reboot| reboot.seen);
         let completed = bootstrap.counts() || rule.leaves_alone(self.node.created);
         let bootstraps = spec.mode == EnforcementMode::BootstrapOnly && !completed;
         let settling = spec.ours.settle_period;
         let settling = settling.filter(|_| met && (claim.tainted || bootstraps));
-        let (memory, wait) = self.patience(claim, met, &findings, rebooted, settling);
+        let (memory, wait) = self.patience(claim, met, &judged.findings, rebooted, settling);
         let met_since = memory.as_ref().and_then(Memory::met_since);
         let settles = met_since.and_then(|since| since.checked_add(settling?.as_std()).ok());
         let settles = settles.filter(|until| self.now < *until);
         let is_held = claim.tainted && !met && !rule.is_suspended();
         let mut deadline = is_held.then(|| self.deadline(claim)).flatten();
-        let mut verdict = self.verdict(claim, deadline.as_ref(), &findings);
+        let mut verdict = self.verdict(claim, deadline.as_ref(), &judged.findings);
+        verdict = verdict.filter(|_| absence.is_none());
         let given_up = verdict == Some(Verdict::Release);
         let settling = settles.is_some();
         let (decision, completes) =
-            self.decide(claim, met, settling, &findings, completed, given_up, wait);
+            self.decide(claim, &judged, settling, completed, given_up, wait);
         if decision == Decision::Gate {
             deadline = self.deadline(claim);
-            verdict = self.verdict(claim, deadline.as_ref(), &findings);
+            verdict = self.verdict(claim, deadline.as_ref(), &judged.findings);
         }
-        self.requeue(&findings, decision, deadline.as_ref());
+        self.requeue(&judged.findings, decision, deadline.as_ref());
         self.recheck(settles);
+        self.recheck(absence.map(|it| it.until));
         let adopts = claim.governs && is_held && decision == Decision::Hold;
         Outcome {
             rule,
@@ -123,7 +130,7 @@ impl<'a> Draft<'a> {
             },
             completes,
             met,
-            findings,
+            findings: judged.findings,
             tainted: claim.tainted,
             settles,
             origin: adopts.then(|| self.origin(claim)).flatten(),
@@ -131,6 +138,7 @@ impl<'a> Draft<'a> {
             rebooted,
             bootstrap,
             deadline,
+            absence,
             verdict,
         }
     }
@@ -140,21 +148,22 @@ impl<'a> Draft<'a> {
     fn decide(
         &mut self,
         claim: Claim<'_, 'a>,
-        met: bool,
+        judged: &Judged<'_>,
         settling: bool,
-        findings: &[ConditionOutcome<'_>],
         completed: bool,
         given_up: bool,
         wait: Option<WaitReason>,
     ) -> (Decision, bool) {
         let (rule, spec, cluster) = (claim.rule, claim.spec, self.cluster);
+        let findings = &judged.findings;
         let (case, decision, completes) = decide(&Situation {
             mode: spec.mode,
             policy: spec.ours.taint_policy,
             suspended: rule.is_suspended(),
+            absence: judged.absence.is_some(),
             governs: claim.governs,
             tainted: claim.tainted,
-            met,
+            met: judged.met,
             settling,
             given_up,
             completed,

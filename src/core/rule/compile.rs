@@ -47,6 +47,8 @@ pub struct Rule {
     pub finalizer: bool,
     /// The API server keeps refusing our finalizer on the rule: other rules no longer wait for it.
     pub refused: bool,
+    /// Whether its author has changed its taint or nodes since this process first saw it.
+    pub edited: bool,
     /// The rule's taint and nodes, as far as the spec is readable.
     pub reach: Option<Reach>,
     pub spec: Result<CompiledSpec, Rejection>,
@@ -107,6 +109,7 @@ impl Rule {
             in_force_since: None,
             finalizer: finalizers.any(|finalizer| finalizer == FINALIZER),
             refused: false,
+            edited: false,
             reach: spec.as_ref().ok().map(Reach::of),
             spec: spec
                 .map_err(Rejection::Unreadable)
@@ -121,6 +124,7 @@ impl Rule {
         };
         let known = known.filter(|known| known.uid == self.uid);
         self.refused |= known.is_some_and(|known| known.refused) && !self.finalizer;
+        self.edited = known.is_some_and(|it| it.edited || it.reach != self.reach);
         // A missing finalizer is added at once, so it does not matter here.
         let is_in_force = !self.deleting && !self.suspended && self.spec.as_ref().is_ok_and(adds);
         self.in_force_since =

@@ -5,8 +5,8 @@ use std::num::NonZeroU64;
 use std::sync::Arc;
 
 use crate::api::{ConditionRequirement, ConditionStatus};
-use crate::condition::{Condition, CriticalComponentClass, Detail, Names, Source};
-use crate::object::{Node, NodeCondition, ObjectKey};
+use crate::condition::{Condition, CriticalComponentClass, Detail, Names, NodeLabels, Source};
+use crate::object::{NodeCondition, ObjectKey};
 
 /// A condition that a rule requires.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -84,7 +84,7 @@ impl RequiredCondition {
     pub fn judge<'a>(
         &'a self,
         condition: &Condition<'a>,
-        node: &'a Node,
+        labels: NodeLabels<'a>,
     ) -> (ConditionStatus, Option<Detail<'a>>) {
         let status = condition.status;
         let reason = condition.detail.reason();
@@ -116,7 +116,7 @@ impl RequiredCondition {
         let Some(count) = condition.count else {
             return (ConditionStatus::Unknown, None);
         };
-        let (status, detail) = match minimum.on(node) {
+        let (status, detail) = match minimum.on(labels) {
             Err(unknown) => (ConditionStatus::Unknown, unknown),
             Ok(minimum) if count.number >= minimum.get() => (
                 ConditionStatus::True,
@@ -138,13 +138,21 @@ fn key(text: &str) -> Option<ObjectKey> {
 }
 
 impl Minimum {
-    /// How many there have to be on this node, or why its label does not say it.
-    pub fn on<'a>(&'a self, node: &'a Node) -> Result<NonZeroU64, Detail<'a>> {
+    /// The label that says how many.
+    pub(crate) fn label(&self) -> Option<&str> {
+        match self {
+            Self::Number(_) => None,
+            Self::FromLabel(label) => Some(label),
+        }
+    }
+
+    /// How many there have to be on a node with these labels, or why its label does not say it.
+    pub fn on<'a>(&'a self, labels: NodeLabels<'a>) -> Result<NonZeroU64, Detail<'a>> {
         let label = match self {
             Self::Number(number) => return Ok(*number),
             Self::FromLabel(label) => label,
         };
-        let value = node.labels.get(label).map(String::as_str);
+        let value = labels.get(label);
         let number = value.and_then(|value| value.parse().ok());
         number.ok_or(Detail::MinimumUnknown { label, value })
     }

@@ -3,12 +3,16 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use jiff::Timestamp;
+
 use super::compile::{CompiledSpec, Rule};
 use super::ownership::Ownership;
 use super::rejection::Rejection;
 use super::taint_key::is_foreign;
 use crate::api::RegateOn;
-use crate::condition::{Component, NamedComponent, PassingTaints, Source, Watch};
+use crate::condition::{
+    Component, LABELS_LAST, NamedComponent, NodeLabels, Observations, PassingTaints, Source, Watch,
+};
 use crate::object::{Node, ObjectKey};
 
 /// All rules of the cluster. Of two rules with the same taint key and effect, the earlier one in this order governs.
@@ -144,12 +148,48 @@ impl RuleSet {
         &self.rules
     }
 
-    /// Indices of the active rules that select a node with these labels.
-    pub fn selecting(&self, labels: &BTreeMap<String, String>) -> Vec<usize> {
-        let selects = |rule: &Rule| rule.active().is_some_and(|it| it.selector.matches(labels));
-        (0..self.rules.len())
-            .filter(|index| selects(&self.rules[*index]))
-            .collect()
+    /// Indices of the active rules that select the node; and of those that did so until a moment before this time and hold it,
+    /// unless another one has the same taint there now.
+    pub fn selecting(
+        &self,
+        node: &Node,
+        observations: &Observations,
+        now: Timestamp,
+    ) -> Vec<usize> {
+        let selects = |rule: &Rule| {
+            let spec = rule.active();
+            spec.is_some_and(|spec| spec.selector.matches(&node.labels))
+        };
+        let all = 0..self.rules.len();
+        let mut selecting: Vec<_> = all.filter(|index| selects(&self.rules[*index])).collect();
+        if !observations.recall_anything() {
+            return selecting;
+        }
+        let before = observations.before(LABELS_LAST, now);
+        let owns = |rule: &Rule| Ownership::all(node).any(|it| *it.rule_uid == *rule.uid);
+        let recalled = NodeLabels::recalled(node, observations, now);
+        for index in 0..self.rules.len() {
+            let rule = &*self.rules[index];
+            let Some(spec) = rule.live() else {
+                continue;
+            };
+            let selected = || {
+                recalled.matches(&spec.selector).is_some()
+                    || before.is_some() && !rule.edited && owns(rule)
+            };
+            let has_the_taint = |it: &usize| {
+                let other = self.rules[*it].live();
+                other.is_some_and(|other| other.taint.is(&spec.taint.key, spec.effect))
+            };
+            if node.taint(&spec.taint.key, spec.effect).is_some()
+                && selected()
+                && !selecting.iter().any(has_the_taint)
+            {
+                selecting.push(index);
+            }
+        }
+        selecting.sort_unstable();
+        selecting
     }
 
     /// The rules with these indices.

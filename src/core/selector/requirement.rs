@@ -108,7 +108,7 @@ impl Requirement {
 
 impl Operator {
     /// Whether a label with this value meets it, or an object without the label.
-    pub(super) fn accepts(&self, value: Option<&str>) -> bool {
+    pub(crate) fn accepts(&self, value: Option<&str>) -> bool {
         let number = || value.and_then(|value| value.parse::<i64>().ok());
         match self {
             Self::In(values) => value.is_some_and(|value| values.contains(value)),

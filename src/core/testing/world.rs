@@ -121,6 +121,21 @@ impl World {
         self
     }
 
+    /// The `DaemonSet` with this key was deleted at this time.
+    pub(crate) fn deleted(mut self, key: &str, at: Timestamp) -> Self {
+        let known = self.daemon_sets.values_mut();
+        for known in known.flat_map(BTreeMap::values_mut) {
+            if known.key.to_string() == key {
+                let deleted = Some(at);
+                *known = kept(DaemonSet {
+                    deleted,
+                    ..DaemonSet::clone(known)
+                });
+            }
+        }
+        self
+    }
+
     pub(crate) fn pod(mut self, pod: &PodBuilder) -> Self {
         let object: Watched<Pod> = pod.object();
         let labels = object.meta().labels.clone().unwrap_or_default();
@@ -145,7 +160,7 @@ impl World {
                     pod.key.namespace == key.namespace
                         && selectors.any(|selector| selector.matches(&labels))
                 }
-                Component::AllDaemonSets => pod.daemon_set.is_some(),
+                Component::AllDaemonSets => pod.may_be_a_daemon_sets(),
                 Component::Check(check) => {
                     pod.key.namespace == check.namespace
                         && labels
@@ -250,7 +265,6 @@ impl World {
         let specs = specs.filter_map(|rule| Some((rule.uid.clone(), rule.spec.as_ref().ok()?)));
         let beating = specs.map(|(uid, spec)| (uid, spec.reported().cloned().collect()));
         self.rules.beating = beating.collect();
-        self.selecting = self.rules.selecting(&self.node.labels);
         self.observations
             .follow(&self.rules.followed, &self.node, at(0));
         self.observations
@@ -311,8 +325,10 @@ impl World {
         self
     }
 
-    /// Recounts all nodes.
+    /// Selects the rules of this time, and recounts all nodes.
     fn counted(mut self) -> Self {
+        let (node, observations) = (&self.node, &self.observations);
+        self.selecting = self.rules.selecting(node, observations, self.now);
         let nodes = self.neighbours.iter().chain([&self.node]);
         let nodes = nodes.map(|node| (node, pool_name(node, None)));
         self.census = Census::take(nodes, self.rules.rules(), |_| false, self.now);
@@ -331,6 +347,7 @@ impl World {
     /// Another process takes over: it has no memories, and sees the node for the first time.
     pub(crate) fn restarted(mut self, node: &NodeBuilder, now: Timestamp) -> Self {
         self.observations = Observations::default();
+        self.node = Node::default();
         self.memories = Vec::new();
         self.joined = None;
         self.is_known = false;

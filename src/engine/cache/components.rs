@@ -5,13 +5,18 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use jiff::{SignedDuration, Timestamp};
+
 use crate::freshness::{Phase, WatchStates};
 use nodegate_core::condition::{
     ByGroup, CHECK_LABEL, Component, ComponentGroup, CriticalComponentClass, NamedComponent, Watch,
 };
-use nodegate_core::object::{DaemonSet, Kept, ObjectKey, Pod, PodPhase, REVISION_LABEL};
+use nodegate_core::object::{DaemonSet, Kept, ObjectKey, Pod, PodPhase, REVISION_LABEL, State};
 use nodegate_core::rule::RuleSet;
 use nodegate_core::selector::{Filter, Selector};
+
+/// How often `DaemonSet`s that are gone are dropped, at most.
+const SWEEP: SignedDuration = SignedDuration::from_secs(15);
 
 /// What rules can wait for.
 #[derive(Debug, Default)]
@@ -22,6 +27,8 @@ pub(super) struct Components {
     /// The number of the next group of what a rule names.
     pub(super) next_group: usize,
     pub(super) daemon_sets: ByGroup<BTreeMap<ObjectKey, Kept<DaemonSet>>>,
+    /// When those that are gone were last dropped.
+    pub(super) swept: Option<Timestamp>,
     pub(super) with_csi_nodes: bool,
     /// The watches of classes and of `CSINode`s that have not listed yet, of those that rules depend on.
     pub(super) unseen: BTreeSet<Watch>,
@@ -53,7 +60,7 @@ impl Components {
             None => pod.is_live(),
             Some(Component::Check(_)) => true,
             // A selector may match pods of others than `DaemonSet`s. A pod that is being deleted tells that its revision goes.
-            Some(_) => pod.phase == PodPhase::Unfinished && pod.daemon_set.is_some(),
+            Some(_) => pod.phase == PodPhase::Unfinished && pod.may_be_a_daemon_sets(),
         };
         counts && !pod.node.is_empty()
     }
@@ -142,6 +149,39 @@ impl Components {
         }
     }
 
+    /// Keeps a `DaemonSet` that is gone as a deleted one, and drops those that have been for long. Returns whether it was there.
+    pub(super) fn depart(
+        &mut self,
+        group: ComponentGroup,
+        gone: &Kept<DaemonSet>,
+        now: Timestamp,
+    ) -> bool {
+        // Not at each deletion: there may be many at a time.
+        if self.swept.is_none_or(|at| now.duration_since(at) >= SWEEP) {
+            for all in self.daemon_sets.values_mut() {
+                all.retain(|_, it| it.counts_until().is_none_or(|until| now < until));
+            }
+            self.swept = Some(now);
+        }
+        let Some(all) = self.daemon_sets.get_mut(&group) else {
+            return false;
+        };
+        let at = gone.deleted.unwrap_or(now);
+        all.insert(gone.key().clone(), as_deleted(gone, at));
+        true
+    }
+
+    /// Counts absences from now on, because the clock was set.
+    pub(super) fn measure_anew(&mut self, now: Timestamp) {
+        self.swept = None;
+        let all = self.daemon_sets.values_mut();
+        for it in all.flat_map(BTreeMap::values_mut) {
+            if it.deleted.is_some_and(|at| at > Timestamp::MIN) {
+                *it = as_deleted(it, now);
+            }
+        }
+    }
+
     /// Sets the pod selector of a `DaemonSet` that is waited for by name.
     pub(super) fn select_pods(
         &mut self,
@@ -179,7 +219,8 @@ impl Components {
             return false;
         };
         let mut known = self.daemon_sets.get(&group).into_iter();
-        let is_readable = !is_unreadable || known.any(|it| !it.is_empty());
+        let is_readable =
+            !is_unreadable || known.any(|it| it.values().any(|it| it.deleted.is_none()));
         let phases = || {
             let watches = views.of_groups(|it| it == group);
             watches.filter_map(|(watch, _)| views.phase(watch))
@@ -190,4 +231,18 @@ impl Components {
         (named.is_seen, named.is_served) = (is_seen, is_served);
         has_changed
     }
+}
+
+/// The `DaemonSet`, deleted at this time.
+fn as_deleted(gone: &Kept<DaemonSet>, at: Timestamp) -> Kept<DaemonSet> {
+    let value = DaemonSet {
+        deleted: Some(at),
+        ..DaemonSet::clone(gone)
+    };
+    let (key, version) = (gone.key().clone(), gone.version());
+    Kept::from(State {
+        key,
+        version,
+        value,
+    })
 }

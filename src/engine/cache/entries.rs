@@ -30,7 +30,7 @@ pub(super) struct Entry {
     pub(super) slices: ByGroup<Vec<Kept<ResourceSlice>>>,
     /// Indices into the rule set of the rules that select the node, as of `selected_at`.
     pub(super) selecting: Vec<usize>,
-    /// The rule generation at which `selecting` was computed; 0 for never.
+    /// The rule generation at which `selecting` was computed; 0 for never, and while it depends on the time.
     selected_at: u64,
 }
 
@@ -65,9 +65,17 @@ impl Entry {
     }
 
     /// Keeps a node of which a patch has changed metadata alone.
-    pub(super) fn patch(&mut self, node: Kept<Node>, is_relabelled: bool, rules: &RuleSet) {
-        if is_relabelled {
+    pub(super) fn patch(
+        &mut self,
+        node: Kept<Node>,
+        known: &Node,
+        rules: &RuleSet,
+        now: Timestamp,
+    ) {
+        if known.labels != node.labels {
             self.selected_at = 0;
+            let (known, labels) = (&known.labels, &node.labels);
+            self.observations.see_labels(known, labels, now);
         }
         self.observations.see_deadlines(&node, &rules.repairing);
         self.node = Some(node);
@@ -78,10 +86,11 @@ impl Entry {
             && let Some(node) = &self.node
         {
             let set = &rules.set;
-            self.selecting = set.selecting(&node.labels);
+            self.selecting = set.selecting(node, &self.observations, now);
             self.observations.follow(&set.followed, node, now);
             self.observations.see_deadlines(node, &set.repairing);
-            self.selected_at = rules.generation;
+            let is_settled = !self.observations.recall_anything();
+            self.selected_at = if is_settled { rules.generation } else { 0 };
         }
     }
 

@@ -238,6 +238,16 @@ const CASES: &[Case] = &[
         },
     },
     Case {
+        list: "Pod.orphan",
+        watch: Watch::Pods(CLASS),
+        json: |count, turn| {
+            let labels = entries(count, turn, |it| format!(r#""{it}": """#));
+            format!(
+                r#"{{"metadata": {{"namespace": "kube-system", "name": "p", "uid": "p", "labels": {{{labels}}}}}, "spec": {{"nodeName": "evil"}}}}"#
+            )
+        },
+    },
+    Case {
         list: "DaemonSet.selector",
         watch: Watch::DaemonSets(ALL),
         json: |count, turn| {

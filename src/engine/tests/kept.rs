@@ -63,6 +63,12 @@ impl<T: Kept> Kept for Option<T> {
     }
 }
 
+impl<T: Kept> Kept for Box<T> {
+    fn lists(&self, path: &str, found: &mut Lists) {
+        (**self).lists(path, found);
+    }
+}
+
 impl<A: Kept, B: Kept> Kept for (A, B) {
     fn lists(&self, path: &str, found: &mut Lists) {
         self.0.lists(path, found);
@@ -79,7 +85,7 @@ macro_rules! single {
 }
 
 single! {
-    bool, i64, u64, u32, usize, &str, Arc<str>, Box<str>, Box<Timestamp>, String, Timestamp, ConditionStatus, PodPhase, PodReady,
+    bool, i64, u64, u32, usize, &str, Arc<str>, Box<str>, String, Timestamp, ConditionStatus, PodPhase, PodReady,
 }
 
 macro_rules! kept {
@@ -103,12 +109,12 @@ kept! {
     CsiDriver { name, has_allocatable_count }
     UnhealthyStorage { driver, status, reason, message, more }
     Pod {
-        key, node, daemon_set, terminating, created, phase, ready, seen_ready, revision, template_generation, annotations,
+        key, node, daemon_set, terminating, created, phase, ready, seen_ready, revision, template_generation, annotations, orphan,
     }
     ObjectKey { namespace, name }
     ResourceSlice { node, pool, generation, of, devices, tainted }
     DaemonSet {
-        key, uid, deleting, ignored, selector, template_generation, min_ready_seconds, template_labels, node_name, node_selector, node_affinity,
+        key, uid, deleted, edited, ignored, selector, template_generation, min_ready_seconds, template_labels, node_name, node_selector, node_affinity,
         tolerations, unprobed,
     }
     Toleration { key, operator, value, effect, toleration_seconds }

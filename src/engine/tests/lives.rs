@@ -155,7 +155,7 @@ fn a_rule_that_a_node_ceases_to_match_leaves_it_and_its_failure_stays_until_it_h
     bench.change("n", |node| {
         node["metadata"]["labels"]["size"] = json!("large");
     });
-    bench.wait(3000);
+    bench.wait(303_000);
     let numbers = |bench: &Bench| {
         let status = bench.status("r");
         json!([

@@ -3,6 +3,7 @@
 //! The simulation tests the safety of nodes under any failure. These tests cover what it has no law for: Events and counts,
 //! statuses of rules, and the order of writes.
 
+mod absences;
 mod bounds;
 mod claims;
 mod cluster;

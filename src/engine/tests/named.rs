@@ -105,7 +105,7 @@ fn a_node_is_gated_once_what_its_rule_goes_by_is_current() {
 fn another_selector_is_seen_anew_before_anything_is_decided() {
     let mut bench = ready(&[waits("r")], &[node("n")]);
     bench.shows_gone(DAEMON_SETS, "agent");
-    bench.wait(2000);
+    bench.wait(17_000);
     assert_eq!(bench.taints("n").len(), 1, "there is none");
     let other = daemon_set("tools/agent").selecting("app", "other");
     let other = other.toleration("{operator: Exists}");
@@ -274,5 +274,34 @@ fn a_pod_that_is_ready_by_a_clock_that_is_ahead_counts_from_when_it_was_first_se
         assert_eq!(bench.taints("n"), [GATE], "{ready}");
         bench.wait(2000);
         assert_eq!(bench.taints("n"), [""; 0], "{ready}");
+    }
+}
+
+#[test]
+fn a_daemon_set_that_is_made_again_with_its_pods_orphaned_gates_nothing() {
+    let orphan = |owner: Option<&DaemonSetBuilder>| {
+        let orphan = pod("tools/n").label("app", "agent").on("n").ready();
+        let owned = owner.map(|it| orphan.clone().of(it));
+        owned.unwrap_or(orphan).json().clone()
+    };
+    let mut again = agent();
+    again.json()["metadata"]["uid"] = json!("another");
+    for (absent, is_gated) in [(3_000, false), (20_000, true)] {
+        let mut bench = ready(&[waits("r")], &[node("n")]);
+        bench.wait(2000);
+        bench.shows(PODS, orphan(None));
+        bench.wait(2000);
+        bench.shows_gone(DAEMON_SETS, "agent");
+        bench.wait(absent);
+        assert_eq!(bench.taints("n").is_empty(), !is_gated, "{absent}");
+        bench.shows(DAEMON_SETS, again.clone().json().clone());
+        bench.wait(2000);
+        assert_eq!(bench.taints("n"), [""; 0], "it has adopted none yet");
+        bench.shows(PODS, orphan(Some(&again)));
+        bench.wait(2000);
+        assert_eq!(bench.taints("n"), [""; 0]);
+        let asked = bench.asked();
+        let writes = asked.iter().filter(|it| *it == "node n").count();
+        assert_eq!(writes, if is_gated { 2 } else { 0 }, "{asked:?}");
     }
 }

@@ -1,7 +1,10 @@
 //! `DaemonSet`s that are waited for by name.
 
-use super::{assert_lack, worker};
-use crate::testing::{Builder, DaemonSetBuilder, GATE, World, daemon_set, pod, rule, world};
+use super::{COMPONENTS, assert_lack, worker};
+use crate::condition::Component;
+use crate::testing::{
+    Builder, DaemonSetBuilder, GATE, PodBuilder, World, daemon_set, pod, rule, world,
+};
 
 const AGENT: &str = "daemonset.nodegate.dev/tools.agent";
 
@@ -57,4 +60,37 @@ fn a_named_daemon_set_that_does_not_tolerate_the_rules_taint_holds_its_node() {
     }
     let shut_out = with(&agent()).rule(&gate).condition(AGENT).unwrap();
     assert_eq!(shut_out.reason, "DoesNotTolerate");
+}
+
+#[test]
+fn a_pod_that_nothing_controls_counts_for_the_daemon_set_that_will_adopt_it() {
+    const UNREADY: &str = "pod tools/a is not Ready";
+    let orphan = |key: &str| pod(key).label("app", "agent");
+    #[rustfmt::skip]
+    let cases = [
+        ("Ready", orphan("tools/a").ready(), None),
+        ("not Ready", orphan("tools/a"), Some(UNREADY)),
+        ("terminating", orphan("tools/a").ready().deleting(), Some(MISSING)),
+        ("with other labels", pod("tools/a").label("app", "other").ready(), Some(MISSING)),
+        ("in another namespace", orphan("other/a").ready(), Some(MISSING)),
+        ("controlled by another", pod("tools/a").of(&daemon_set("tools/b").selecting("app", "agent")).ready(), Some(MISSING)),
+    ];
+    for (name, pod, expected) in cases {
+        let pod: &PodBuilder = &pod;
+        assert_lack(name, &with(&agent()).pod(pod), AGENT, expected);
+        let all = world(&worker()).waited_for(Component::AllDaemonSets);
+        let all = all.daemon_set(&agent()).pod(pod);
+        assert_lack(name, &all, "daemonsets.nodegate.dev/all", expected);
+    }
+    let cni = daemon_set("kube-system/cni")
+        .critical()
+        .selecting("app", "cni");
+    let orphan = pod("kube-system/cni-1").critical().label("app", "cni");
+    for (pod, expected) in [
+        (orphan.clone(), Some("pod kube-system/cni-1 is not Ready")),
+        (orphan.ready(), None),
+    ] {
+        let world = world(&worker()).daemon_set(&cni).pod(&pod);
+        assert_lack("of a class", &world, COMPONENTS, expected);
+    }
 }

@@ -2,7 +2,7 @@
 
 use super::{gate, gated, gated_by, met, unmet, writes};
 use crate::plan::Standing;
-use crate::testing::{Builder, at, daemon_set, rule, world};
+use crate::testing::{Builder, DaemonSetBuilder, at, daemon_set, rule, world};
 
 #[test]
 fn a_daemon_set_that_selects_by_a_late_label_is_waited_for() {
@@ -13,13 +13,25 @@ fn a_daemon_set_that_selects_by_a_late_label_is_waited_for() {
     let rule = rule("r")
         .waits_for("node.gardener.cloud/CriticalComponentsReady")
         .bootstrap_only();
-    let early = gated(unmet()).taint("node.cluster.x-k8s.io/uninitialized", "NoSchedule");
-    let first = world(&early).daemon_set(&csi).rule(&rule);
-    assert_eq!(
-        writes(&first),
-        ["-gate:NoSchedule"],
-        "nothing is known to be missing"
-    );
+    let writes_under = |taint: &str, csi: &DaemonSetBuilder| {
+        let early = gated_by(unmet(), "r").taint(taint, "NoSchedule");
+        writes(&world(&early).daemon_set(csi).rule(&rule))
+    };
+    let released = ["-gate:NoSchedule", "-taint-added-by-r-uid"];
+    let elsewhere = csi.clone().pod_spec("nodeName: another");
+    for (taint, daemon_set, expected) in [
+        ("node.cluster.x-k8s.io/uninitialized", &csi, &[][..]),
+        ("karpenter.sh/unregistered", &csi, &[]),
+        ("karpenter.sh/unregistered", &elsewhere, &released),
+        // Its controller may have to run on the node to label it.
+        (
+            "node.cloudprovider.kubernetes.io/uninitialized",
+            &csi,
+            &released,
+        ),
+    ] {
+        assert_eq!(writes_under(taint, daemon_set), expected, "{taint}");
+    }
     let labelled = unmet().label("topology.kubernetes.io/zone", "a");
     let second = world(&labelled).daemon_set(&csi).rule(&rule);
     assert_eq!(

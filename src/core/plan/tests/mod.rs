@@ -1,5 +1,6 @@
 //! Tables of named cases for the plans of nodes, and laws that every plan keeps.
 
+mod absences;
 mod adoption;
 mod birth;
 mod bootstrap;

@@ -165,7 +165,7 @@ fn after_the_clock_was_set_join_times_are_unknown_until_all_nodes_are_current() 
 fn what_the_answer_to_a_patch_left_out_is_seen_when_the_watch_shows_that_version() {
     let mut cache = synced(&booted("a", 0, 10), &regating());
     let rebooted = booted("b", 0, 12);
-    cache.patched_node(12, rebooted.build(), None);
+    cache.patched_node(12, rebooted.build(), None, at(60));
     cache.apply(Seen::Apply(Object::Node(rebooted.object())), now(60));
     assert_eq!(decision(&mut cache, at(60)), (Decision::Gate, false));
 }

@@ -156,19 +156,23 @@ fn a_node_that_is_gone_leaves_nothing_behind_with_the_rule() {
 fn pods_of_other_owners_are_not_kept() {
     let mut cache = with(&[waits()]);
     lists_agent(&mut cache);
-    let bare = pod("tools/bare").label("app", "a").on("n");
-    shows(
-        &mut cache,
-        Seen::Apply(Object::Pod(Named(0), bare.object())),
-    );
+    let controlled_by = |kind: &str, name: &str| {
+        let mut pod = pod(name).label("app", "a").on("n");
+        let owner = json!({"apiVersion": "apps/v1", "kind": kind, "name": "o", "uid": "o", "controller": true});
+        pod.json()["metadata"]["ownerReferences"] = json!([owner]);
+        Seen::Apply(Object::Pod(Named(0), pod.object()))
+    };
+    shows(&mut cache, controlled_by("ReplicaSet", "tools/other"));
     assert_eq!(sizes(&cache), (1, 1));
-    // Nor a pod that it has released.
+    // Nor one that another has adopted. One without an owner is the next one's.
+    shows(&mut cache, controlled_by("ReplicaSet", "tools/a"));
+    assert_eq!(sizes(&cache), (1, 0));
     let orphan = pod("tools/a").label("app", "a").on("n");
     shows(
         &mut cache,
         Seen::Apply(Object::Pod(Named(0), orphan.object())),
     );
-    assert_eq!(sizes(&cache), (1, 0));
+    assert_eq!(sizes(&cache), (1, 1));
 }
 
 #[test]
@@ -214,10 +218,9 @@ fn a_rule_that_names_more_than_is_watched_is_not_accepted_and_holds_nothing() {
     let mut expected = vec![true; MOST + 2];
     expected[MOST] = false;
     assert_eq!(accepted(&cache), expected);
-    let selecting = cache
-        .cluster()
-        .rules
-        .selecting(&cache.node("n").unwrap().node.labels);
+    let node = cache.node("n").unwrap();
+    let rules = cache.cluster().rules;
+    let selecting = rules.selecting(node.node, node.observations, at(0));
     assert!(!selecting.contains(&MOST), "it decides about no node");
     let why = cache.rules.all["r-64"].rule.trouble().unwrap();
     assert!(why.contains("name more than 64 DaemonSets"), "{why}");
