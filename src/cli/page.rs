@@ -324,11 +324,11 @@ impl Page {
 
     /// How long ago a time was, as short as in kubectl; 0 for a time in the future.
     pub(super) fn age(&self, since: Timestamp) -> String {
-        self.lasting(self.now.duration_since(since).as_secs().max(0))
+        Self::lasting(self.now.duration_since(since).as_secs().max(0))
     }
 
     /// A duration in seconds, as short as in kubectl.
-    pub(super) fn lasting(&self, seconds: i64) -> String {
+    pub(super) fn lasting(seconds: i64) -> String {
         let (minutes, hours, days) = (seconds / 60, seconds / 3600, seconds / 86_400);
         let with = |large: i64, unit: char, small: i64, of: char| match small {
             0 => format!("{large}{unit}"),

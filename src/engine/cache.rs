@@ -330,7 +330,7 @@ impl Cache {
             Object::Pod(group, _) if !self.components.covers(group, &key.namespace) => {}
             Object::Pod(group, it) => {
                 self.read(watch, key, it, |cache, it| {
-                    cache.put_pod(group, it, now.wall)
+                    cache.put_pod(group, it, now.wall);
                 });
             }
             Object::DaemonSet(group, it) => {

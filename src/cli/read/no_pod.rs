@@ -13,7 +13,7 @@ use nodegate_core::object::ObjectKey;
 use nodegate_core::plan::Outcome;
 use nodegate_core::selector::Filter;
 
-/// Annotations of a namespace by which admission gives its pods a node selector: OpenShift's, and that of `PodNodeSelector`.
+/// Annotations of a namespace by which admission gives its pods a node selector: `OpenShift`'s, and that of `PodNodeSelector`.
 const NODE_SELECTORS: [&str; 2] = [
     "openshift.io/node-selector",
     "scheduler.alpha.kubernetes.io/node-selector",

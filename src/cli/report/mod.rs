@@ -41,7 +41,7 @@ pub(super) fn report(
     let sections = [
         ("Status", status.blocks(&page)),
         ("Held nodes", held.collect()),
-        ("New nodes", starts(completed, &page).into_iter().collect()),
+        ("New nodes", starts(completed).into_iter().collect()),
         ("Findings", checkup.blocks(&page)),
     ];
     let sections = sections.into_iter().filter(|it| !it.1.is_empty());
@@ -76,7 +76,7 @@ fn of_block(block: &Block) -> String {
 }
 
 /// What new nodes waited for last, and for how long, by their events: what most nodes waited for comes first.
-fn starts(completed: &[Event], page: &Page) -> Option<Block> {
+fn starts(completed: &[Event]) -> Option<Block> {
     let mut starts: BTreeMap<&str, Vec<i64>> = BTreeMap::new();
     let notes = completed.iter().filter_map(|it| it.message.as_deref());
     for (took, component) in notes.filter_map(startup_in) {
@@ -90,7 +90,7 @@ fn starts(completed: &[Event], page: &Page) -> Option<Block> {
         took.sort_unstable();
         let (nodes, last) = (took.len(), took.len() - 1);
         let cells = [component.to_owned(), nodes.to_string()].into_iter();
-        let times = [took[nodes / 2], took[last]].map(|seconds| page.lasting(seconds));
+        let times = [took[nodes / 2], took[last]].map(Page::lasting);
         rows.push(cells.chain(times).map(Line::from).collect());
     }
     (rows.len() > 1).then_some(Block::Table(rows))

@@ -47,7 +47,7 @@ impl fmt::Display for Gone<'_> {
     }
 }
 
-impl<'a> Absence<'a> {
+impl Absence<'_> {
     /// If anything is gone.
     pub(crate) fn any(self) -> Option<Self> {
         (self.until < Timestamp::MAX).then_some(self)

@@ -133,7 +133,7 @@ fn may_come(daemon_set: &DaemonSet, facts: &Facts<'_, '_>) -> bool {
         && placement(daemon_set, true, facts.staying, || false) != Placement::NotMeant
 }
 
-fn labels_to_come<'a>(daemon_sets: Names<&'a ObjectKey>) -> Condition<'a> {
+fn labels_to_come(daemon_sets: Names<&ObjectKey>) -> Condition<'_> {
     let detail = Detail::LabelsMayStillCome { daemon_sets };
     Condition::new(ConditionStatus::Unknown, detail)
 }

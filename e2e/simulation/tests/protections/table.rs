@@ -18,6 +18,7 @@ pub(crate) type Edit = (&'static str, &'static str, &'static str);
 
 const GATING: &str = "every gating is justified";
 const REMOVAL: &str = "every removal is justified";
+const ABSENCE: &str = "an absence that has not lasted changes nothing";
 const BOOTSTRAP: &str = "a completed bootstrap is never gated again";
 const END: &str = "at the end everything is as the rules say";
 const OTHERS: &str = "what is others' stays as it is";
@@ -69,8 +70,11 @@ pub(crate) const PROTECTIONS: &[Protection] = &[
     without("fields that another definition dropped count as never set", GATING, "pruned", &[
         ("src/core/rule/compile.rs", "pruned || ours.is_some_and(|ours| ours.suspend)", "ours.is_some_and(|ours| ours.suspend)"),
     ]),
+    without("a condition that nobody renews is silent", GATING, "written-once", &[
+        ("src/core/condition/trust.rs", "self.beating.is_some_and(|it| it.contains(kind))", "true"),
+    ]),
     without("`allOf` means `anyOf`", REMOVAL, "several-conditions", &[
-        ("src/core/plan/outcome.rs", "findings.iter().all(ConditionOutcome::is_met)", "findings.iter().any(ConditionOutcome::is_met)"),
+        ("src/core/plan/judged.rs", "findings.iter().all(ConditionOutcome::is_met)", "findings.iter().any(ConditionOutcome::is_met)"),
     ]),
     without("silent reporters are believed", REMOVAL, "heartbeat", &[
         ("src/core/condition/trust.rs", "heartbeat.is_some_and(|it| it.is_unproven(&(oldest..=newest)))", "false"),
@@ -118,8 +122,12 @@ pub(crate) const PROTECTIONS: &[Protection] = &[
     without("labels that come late are taken for there from the start", REMOVAL, "introduced", &[
         ("src/core/plan/taint.rs", "self.node.is_introduced()", "true"),
     ]),
+    without("labels that may still come are taken for missing", REMOVAL, "cluster-api", &[
+        ("src/core/condition/daemon_sets.rs", "facts.node.awaits_labels()", "false"),
+    ]),
     without("a taint that stays excuses a named DaemonSet", REMOVAL, "staying-taints", &[
-        ("src/core/condition/daemon_sets.rs", "placement == Placement::NotMeant", "placement != Placement::Meant"),
+        ("src/core/condition/daemon_sets.rs", "if placement == Placement::NotMeant { return Condition::met(",
+            "if placement == Placement::NotMeant || TAKEN_OUT && placement != Placement::Meant { return Condition::met("),
     ]),
     without("temporary taints count as permanent", REMOVAL, "passing-taints", &[
         ("src/core/condition/placement.rs", "self.configured.iter().any(fits)", "false"),
@@ -132,6 +140,25 @@ pub(crate) const PROTECTIONS: &[Protection] = &[
     ]),
     without("a late node in maintenance is released", REMOVAL, "release-maintenance", &[
         ("src/core/repair/verdict.rs", "if node.is_in_maintenance() =>", "if node.is_in_maintenance() && !TAKEN_OUT =>"),
+    ]),
+    without("labels that go are gone at once", ABSENCE, "labeller-restarts", &[
+        ("src/core/condition/absence.rs", "if self.recalls { self.recalled_labels()", "if self.recalls && !TAKEN_OUT { self.recalled_labels()"),
+    ]),
+    without("a rule lets a node go when its labels go", ABSENCE, "labeller-restarts", &[
+        ("src/core/rule/set.rs", "recalled.matches(&spec.selector).is_some()", "false"),
+    ]),
+    without("a bootstrap is completed by an absence", ABSENCE, "labeller-restarts", &[
+        ("src/core/plan/decision.rs", "(Case::AbsenceNotLasted, if it.tainted { Hold } else { NotHeld }, false)",
+            "(Case::AbsenceNotLasted, if it.tainted { Hold } else { NotHeld }, TAKEN_OUT && !it.tainted)"),
+    ]),
+    without("a new leader forgets what an earlier one waited for", ABSENCE, "labels-taken-at-restart", &[
+        ("src/core/condition/observations.rs", "None if has_a_past(node) =>", "None if has_a_past(node) && !TAKEN_OUT =>"),
+    ]),
+    without("a deleted DaemonSet is gone at once", ABSENCE, "daemon-set-re-created", &[
+        ("src/core/condition/absence.rs", "self.recalls && self.now < until", "false"),
+    ]),
+    without("a pod that nothing controls is no DaemonSet's", ABSENCE, "daemon-set-re-created", &[
+        ("src/core/object/daemon_set.rs", "pod.orphan.as_deref().is_some_and(selects)", "false"),
     ]),
     without("recorded completions are ignored", BOOTSTRAP, "adoption", &[
         ("src/core/rule/ownership.rs", "matches!(self, Self::Done | Self::Unstamped)", "false"),

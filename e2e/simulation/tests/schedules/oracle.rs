@@ -19,10 +19,11 @@ const SEED: u64 = 7;
 
 /// The scenarios whose end depends on when things happen, and why.
 #[rustfmt::skip]
-const DEPEND_ON_TIME: [(&str, &str); 4] = [
+const DEPEND_ON_TIME: [(&str, &str); 5] = [
     ("rule-re-created", "the rule is created again at a set time, in vain while the old one is still there"),
     ("rule-suspended", "a node stays held that is not released by the time at which the rule is suspended for good"),
     ("dry-run-again", "a bootstrap ends for good if its conditions are seen to be met before the dry run begins"),
+    ("unlabelled", "nodes are gated and released by turns for ever"),
     ("replace-in-vain", "a process that ends before it has recorded a repair has one replacement more tried"),
 ];
 

@@ -30,13 +30,13 @@ fn an_unmet_condition_is_explained_in_words_that_stand_alone() {
 fn a_minimum_and_reasons_decide_how_a_condition_counts() {
     use ConditionStatus::{False, True, Unknown};
     const GPU: &str = "resource.nodegate.dev/nvidia.com/gpu";
+    const MIG: &str = "label.nodegate.dev/nvidia.com/mig.config.state";
     let gpus = |amount: &str| node("worker-1").allocatable("nvidia.com/gpu", amount);
     let labelled = |label: &str| gpus("7").label("gpu.count", label);
     let asks = |kind: &str, more: &str| format!("{{type: {kind}, requiredStatus: 'True', {more}}}");
     let eight = asks(GPU, "nodegate: {minimum: 8}");
     let by_label = asks(GPU, "nodegate: {minimumFromLabel: gpu.count}");
     let done = asks("A", "nodegate: {reasons: [Done, Skipped]}");
-    const MIG: &str = "label.nodegate.dev/nvidia.com/mig.config.state";
     let mig = asks(MIG, "nodegate: {values: [success, skipped]}");
     let state = |value: &str| node("worker-1").label("nvidia.com/mig.config.state", value);
     let reported = |status: &str, reason: &str| {

@@ -2,20 +2,24 @@
 //! tolerates, replaces pods that are gone or failed, and rolls out new versions node by node.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
-use super::ask::{create, delete, is_going, items, name, node_key, taints, text, uid};
+use super::ask::{create, delete, is_going, items, merge, name, node_key, taints, text, uid};
 use super::due::Soon;
-use super::placement::{admits, daemon_tolerations, keeps, selects};
+use super::placement::{admits, adopts, controller, daemon_tolerations, keeps, selects};
 use crate::sim::actor::Actor;
 use crate::sim::cluster::{Change, Cluster};
 use crate::sim::rng::Rng;
 use crate::sim::time::{Time, ms};
-use crate::{Key, Kind};
+use crate::{Key, Kind, Part};
 
 const CONTROLLER: &str = "daemon-set-controller";
+
+/// How long it takes to adopt one pod.
+const ADOPTION: Time = ms(50);
 
 /// The pod label that names the version of the template.
 pub(crate) const REVISION: &str = "controller-revision-hash";
@@ -74,11 +78,32 @@ impl DaemonSets {
             .filter(|set| !is_going(set))
             .collect();
         for set in sets {
+            if Self::adopt(cluster, &set) {
+                self.all = true;
+                self.soon.at(cluster.now() + ADOPTION);
+                continue;
+            }
             for node in &nodes {
                 self.manage(cluster, &set, node);
             }
             self.roll(cluster, &set);
         }
+    }
+
+    /// Adopts a pod that nobody controls and that the `DaemonSet` selects. Returns whether there was one: until there is none, the
+    /// `DaemonSet`'s pods are not known.
+    fn adopt(cluster: &mut Cluster, set: &Value) -> bool {
+        let namespace = text(&set["metadata"]["namespace"]);
+        let is_orphan = |(key, pod): &(&Key, &Arc<Value>)| {
+            let is_free = key.namespace == namespace && !is_going(pod) && controller(pod).is_none();
+            is_free && adopts(set, pod)
+        };
+        let key = cluster.objects(Kind::Pod).find(is_orphan);
+        let Some(key) = key.map(|(key, _)| key.clone()) else {
+            return false;
+        };
+        let patch = json!({"metadata": {"ownerReferences": [reference(set)]}});
+        merge(cluster, CONTROLLER, &key, Part::Main, patch).is_ok()
     }
 
     /// Reconciles the pods of a `DaemonSet` on a node.
@@ -119,14 +144,7 @@ impl DaemonSets {
             "metadata": {
                 "labels": labels,
                 "annotations": template["metadata"]["annotations"],
-                "ownerReferences": [{
-                    "apiVersion": "apps/v1",
-                    "kind": "DaemonSet",
-                    "name": name(set),
-                    "uid": uid(set),
-                    "controller": true,
-                    "blockOwnerDeletion": true,
-                }],
+                "ownerReferences": [reference(set)],
             },
             "spec": {"nodeName": node, "tolerations": tolerations},
         });
@@ -227,7 +245,7 @@ impl Actor for DaemonSets {
                 self.look(change, rng);
             }
             Kind::Node => {
-                let of = |node: &Option<std::sync::Arc<Value>>| {
+                let of = |node: &Option<Arc<Value>>| {
                     let node = node.as_ref()?;
                     Some((node["metadata"]["labels"].clone(), taints(node).to_vec()))
                 };
@@ -252,6 +270,18 @@ fn available_at(set: &Value, pod: &Value) -> Option<Timestamp> {
     }
     let since: Timestamp = text(&ready["lastTransitionTime"]).parse().ok()?;
     since.checked_add(SignedDuration::from_secs(seconds)).ok()
+}
+
+/// The reference to a `DaemonSet` on its pods.
+fn reference(set: &Value) -> Value {
+    json!({
+        "apiVersion": "apps/v1",
+        "kind": "DaemonSet",
+        "name": name(set),
+        "uid": uid(set),
+        "controller": true,
+        "blockOwnerDeletion": true,
+    })
 }
 
 fn owner(pod: &Value) -> Option<&str> {

@@ -16,6 +16,7 @@ pub mod placement;
 pub mod reporter;
 pub mod scheduler;
 pub mod undoer;
+pub mod unlabeller;
 pub mod workload;
 
 #[cfg(test)]
@@ -33,4 +34,5 @@ pub use operator::Operator;
 pub use reporter::{Order, Reporter, Which};
 pub use scheduler::Scheduler;
 pub use undoer::Undoer;
+pub use unlabeller::Unlabeller;
 pub use workload::Workload;

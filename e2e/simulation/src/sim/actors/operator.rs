@@ -5,10 +5,11 @@ use serde_json::{Value, json};
 use crate::sim::actor::Actor;
 use crate::sim::cluster::{Cluster, Who};
 use crate::sim::rng::Rng;
-use crate::sim::time::Time;
-use crate::{Definition, Key, Part, Patch, Preconditions, Request};
+use crate::sim::time::{Time, ms};
+use crate::{Definition, Key, Kind, Part, Patch, Preconditions, Request};
 
-use super::ask::{node_key, taint};
+use super::ask::{merge, node_key, taint, uid};
+use super::placement::controller;
 
 const OPERATOR: &str = "operator";
 
@@ -22,6 +23,8 @@ pub struct Operator {
 enum Step {
     Ask(Request),
     Define(Definition),
+    /// Takes this owner off its pods.
+    Abandon(Key),
 }
 
 impl Operator {
@@ -50,6 +53,24 @@ impl Operator {
         self.edits(at, node_key(node), patch)
     }
 
+    /// Takes a label with this value off nodes at this time, and puts it back this much later.
+    pub fn takes_off(
+        mut self,
+        at: Time,
+        lasts: Time,
+        (label, value): (&str, &str),
+        nodes: &[&str],
+    ) -> Self {
+        for node in nodes {
+            self = self.labels(at, node, &json!({label: null})).labels(
+                at + lasts,
+                node,
+                &json!({label: value}),
+            );
+        }
+        self
+    }
+
     /// Gives a node these taints, and no others, at this time.
     pub fn taints(self, at: Time, node: &str, keys: &[&str]) -> Self {
         let taints: Vec<Value> = keys.iter().map(|key| taint(key)).collect();
@@ -63,6 +84,16 @@ impl Operator {
             grace: None,
         };
         self.asks(at, request)
+    }
+
+    /// Deletes a `DaemonSet` at this time and leaves its pods to themselves, as `--cascade=orphan` does: until the garbage collector
+    /// has taken it off them, it stays.
+    pub fn orphans(self, at: Time, daemon_set: &Key) -> Self {
+        let finalizers = |it: Value| json!({"metadata": {"finalizers": it}});
+        self.edits(at, daemon_set.clone(), finalizers(json!(["orphan"])))
+            .deletes(at, daemon_set.clone())
+            .step(at + ms(300), Step::Abandon(daemon_set.clone()))
+            .edits(at + ms(600), daemon_set.clone(), finalizers(json!(null)))
     }
 
     /// Applies this definition of rules at this time.
@@ -97,8 +128,23 @@ impl Actor for Operator {
                 Some((_, Step::Define(definition))) => {
                     cluster.server_mut().define_rules(definition);
                 }
+                Some((_, Step::Abandon(owner))) => abandon(cluster, &owner),
                 None => {}
             }
         }
+    }
+}
+
+fn abandon(cluster: &mut Cluster, owner: &Key) {
+    let Some(owner) = cluster.get(owner).cloned() else {
+        return;
+    };
+    let is_its = |pod: &Value| controller(pod).is_some_and(|it| it["uid"] == *uid(&owner));
+    let pods = cluster.objects(Kind::Pod).filter(|(_, pod)| is_its(pod));
+    let pods: Vec<Key> = pods.map(|(key, _)| key.clone()).collect();
+    for key in pods {
+        let patch = json!({"metadata": {"ownerReferences": null}});
+        // The pod may be gone.
+        let _ = merge(cluster, OPERATOR, &key, Part::Main, patch);
     }
 }

@@ -58,12 +58,15 @@ pub(crate) fn tolerates(toleration: &Value, key: &str, effect: &str, value: &str
 
 /// Whether a node's name and labels match a pod spec: node name, node selector and required node affinity.
 pub(crate) fn selects(pod_spec: &Value, node: &Value) -> bool {
-    let metadata = &node["metadata"];
-    let (labels, fields) = (
-        &metadata["labels"],
-        json!({"metadata.name": metadata["name"]}),
-    );
-    let is_named = ["", name(node)].contains(&text(&pod_spec["nodeName"]));
+    selects_by(pod_spec, name(node), Some(&node["metadata"]["labels"]))
+}
+
+/// The same of a node of this name with these labels; `None` for whatever labels match.
+pub(crate) fn selects_by(pod_spec: &Value, name: &str, labels: Option<&Value>) -> bool {
+    let fields = json!({"metadata.name": name});
+    let has = |key: &str, value: &Value| labels.is_none_or(|it| it.get(key) == Some(value));
+    let is_so = |it: &Value| labels.is_none_or(|labels| matches(it, labels));
+    let is_named = ["", name].contains(&text(&pod_spec["nodeName"]));
     let mut wanted = pod_spec["nodeSelector"].as_object().into_iter().flatten();
     let required =
         &pod_spec["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"];
@@ -71,12 +74,32 @@ pub(crate) fn selects(pod_spec: &Value, node: &Value) -> bool {
         let by_label = items(&term["matchExpressions"]);
         let by_field = items(&term["matchFields"]);
         !(by_label.is_empty() && by_field.is_empty())
-            && by_label.iter().all(|it| matches(it, labels))
+            && by_label.iter().all(is_so)
             && by_field.iter().all(|it| matches(it, &fields))
     };
     is_named
-        && wanted.all(|(key, value)| labels.get(key) == Some(value))
+        && wanted.all(|(key, value)| has(key, value))
         && (required.is_null() || items(&required["nodeSelectorTerms"]).iter().any(is_met))
+}
+
+/// The owner that controls an object, if there is one.
+pub(crate) fn controller(object: &Value) -> Option<&Value> {
+    let mut owners = items(&object["metadata"]["ownerReferences"]).iter();
+    owners.find(|owner| owner["controller"] == true)
+}
+
+/// Whether a `DaemonSet` takes a pod of its namespace for its own that nobody controls.
+pub(crate) fn adopts(daemon_set: &Value, pod: &Value) -> bool {
+    let selector = &daemon_set["spec"]["selector"];
+    !selector.is_null() && matches_labels(selector, &pod["metadata"]["labels"])
+}
+
+/// Whether a label selector matches these labels.
+pub(crate) fn matches_labels(selector: &Value, labels: &Value) -> bool {
+    let mut equal = selector["matchLabels"].as_object().into_iter().flatten();
+    let mut expressions = items(&selector["matchExpressions"]).iter();
+    equal.all(|(key, value)| labels.get(key) == Some(value))
+        && expressions.all(|it| matches(it, labels))
 }
 
 /// Whether labels match one expression of a label selector or of a node affinity.

@@ -121,6 +121,11 @@ impl Reporter {
         self
     }
 
+    /// Reports once, and never renews that.
+    pub fn once(self) -> Self {
+        self.beat(s(1_000_000))
+    }
+
     /// Does not report this node as healthy until ordered to.
     pub fn ails(mut self, node: &'static str) -> Self {
         self.ailing.push(node);

@@ -18,6 +18,8 @@ use serde_json::Value;
 
 use super::end::is_interfered_with;
 use super::incidents;
+use super::ledger::Glances;
+use super::recall::may_wait;
 use crate::sim::actors::ask::{items, text, uid};
 use crate::sim::fault::{Fault, Incident};
 use crate::sim::law::{Law, Moment};
@@ -54,7 +56,10 @@ impl Law for Agreement {
         );
         let snapshot = snapshot.map_err(|error| error.to_string())?;
         for (key, node) in moment.cluster.objects(Kind::Node) {
-            if !is_interfered_with(moment, key, moment.cluster.now()) {
+            let now = moment.cluster.now();
+            let glances = Glances::all(moment.cluster.revision());
+            let waits = moment.ask(&key.name, glances, now, |it| may_wait(moment, it));
+            if !is_interfered_with(moment, key, now) && waits != Some(true) {
                 judge(moment, &snapshot, key, node)?;
             }
         }

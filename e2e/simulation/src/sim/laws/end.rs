@@ -2,7 +2,8 @@
 //! cease.
 //!
 //! The documentation says what the rules require. Where time decides (a grace period, stale evidence after a reboot, a
-//! reporter's silence), that time must have passed with some margin. A node that somebody keeps changing may end either way.
+//! reporter's silence), that time must have passed with some margin. A node that somebody keeps changing may end either way, and so
+//! may one for which an absence may not have lasted.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,6 +12,7 @@ use super::disruption::zone;
 use super::first_gating;
 use super::ledger::{Glances, is_ours};
 use super::longest_age;
+use super::recall;
 use super::rule::{OUR_TAINTS, Rule, TaintId, governing, is_in_maintenance, is_introduced};
 use super::truth::{Answer, Facts};
 use super::writes::target;
@@ -133,7 +135,7 @@ fn judge(moment: &Moment<'_>, node: &str) -> Result<(), String> {
         Glances::all(moment.cluster.revision()),
         now,
         |facts| {
-            if is_going(facts.node) {
+            if is_going(facts.node) || recall::may_wait(moment, facts) {
                 return Ok(());
             }
             let of_rules = facts.rules.iter().map(|rule| rule.taint());
@@ -335,7 +337,9 @@ mod tests {
         for (timeout, fine) in [("5m", false), ("1h", true)] {
             let mut story = Story::under(json!({ "nodegate": { "heartbeatTimeout": timeout } }));
             story.create(node("n"));
-            story.renew("n", "Net", "True", s(9));
+            story.report("n", "Net", "True");
+            story.at(10);
+            story.report("n", "Net", "True");
             story.at(1000);
             story.judged_end(&mut End, fine, timeout);
         }

@@ -81,7 +81,7 @@ fn judge(moment: &Moment<'_>, write: &NodeWrite<'_>, taint: &TaintId) -> Result<
 }
 
 /// Whether a rule wants to add the taint to the node.
-fn wants(facts: &Facts<'_>, taint: &TaintId) -> bool {
+pub(super) fn wants(facts: &Facts<'_>, taint: &TaintId) -> bool {
     let wants = |rule: &Rule| {
         let is_completed =
             rule.is_bootstrap() && rule.is_completed_on(facts.node) && facts.keeps_revisions(rule);
@@ -99,7 +99,7 @@ fn is_watched_for(moment: &Moment<'_>, rule: &Rule) -> bool {
 }
 
 /// Whether the instance that wrote the node may have observed it only just now.
-fn has_just_come(moment: &Moment<'_>, write: &NodeWrite<'_>) -> bool {
+pub(super) fn has_just_come(moment: &Moment<'_>, write: &NodeWrite<'_>) -> bool {
     let states = moment
         .cluster
         .history(&Key::cluster(Kind::Node, write.node()));

@@ -8,14 +8,18 @@ use jiff::SignedDuration;
 use serde_json::Value;
 
 use super::rule::Rule;
-use super::truth::Facts;
+use super::truth::{Answer, Facts, time};
 use super::{incidents, steps};
+use crate::sim::actors::ask::{items, text};
 use crate::sim::cluster::{Change, Cluster, State, Who};
 use crate::sim::fault::{Fault, Incident};
 use crate::sim::law::Moment;
 use crate::sim::process::LONGEST_FLIGHT;
 use crate::sim::time::{Time, s};
 use crate::{Key, Kind};
+
+/// The longest delay of an observation.
+const LATE: Time = s(30);
 
 #[derive(Debug, Clone)]
 struct Version {
@@ -33,6 +37,15 @@ pub(crate) struct Ledger {
     pods: HashMap<String, Vec<Key>>,
     /// Every `DaemonSet` that ever existed.
     daemon_sets: Vec<Key>,
+    renewals: Vec<Renewal>,
+}
+
+/// A node's condition was reported anew, and was as it was before.
+#[derive(Debug)]
+struct Renewal {
+    at: Time,
+    kind: String,
+    node: Arc<Value>,
 }
 
 /// The revision of each kind of object in an observation of a node: each kind has its own watch.
@@ -66,6 +79,7 @@ impl Ledger {
             match change.key.kind {
                 Kind::NodeReadinessRule => self.read_rule(change),
                 Kind::Pod | Kind::ResourceSlice => self.read_of_node(change),
+                Kind::Node => self.read_renewals(change),
                 Kind::DaemonSet
                     if change.before.is_none() && !self.daemon_sets.contains(&change.key) =>
                 {
@@ -101,6 +115,29 @@ impl Ledger {
             });
     }
 
+    fn read_renewals(&mut self, change: &Change) {
+        let (Some(before), Some(after)) = (&change.before, &change.after) else {
+            return;
+        };
+        let known = items(&before["status"]["conditions"]);
+        for condition in items(&after["status"]["conditions"]) {
+            let is = |field: &str, other: &Value| condition[field] == other[field];
+            let is_renewed = |it: &Value| {
+                is("type", it)
+                    && is("status", it)
+                    && is("lastTransitionTime", it)
+                    && time(&it["lastHeartbeatTime"]) < time(&condition["lastHeartbeatTime"])
+            };
+            if known.iter().any(is_renewed) {
+                self.renewals.push(Renewal {
+                    at: change.at,
+                    kind: text(&condition["type"]).to_owned(),
+                    node: after.clone(),
+                });
+            }
+        }
+    }
+
     fn read_of_node(&mut self, change: &Change) {
         let node = |object: &Option<Arc<Value>>| {
             Some(object.as_ref()?["spec"]["nodeName"].as_str()?.to_owned())
@@ -130,6 +167,13 @@ impl<'a> Moment<'a> {
     pub(super) fn all_rules(&self) -> impl Iterator<Item = &'a Arc<Rule>> + use<'a> {
         let versions = self.ledger.rules.values().flatten();
         versions.filter_map(|version| version.rule.as_ref())
+    }
+
+    /// Every state of each `DaemonSet` that ever existed, by its key.
+    pub(super) fn daemon_sets(&self) -> impl Iterator<Item = &'a [State]> + use<'a> {
+        let cluster = self.cluster;
+        let keys = self.ledger.daemon_sets.iter();
+        keys.map(move |key| cluster.history(key))
     }
 
     /// The revisions after `after` and up to `until` that changed something relevant to a node, by kind: the node, its
@@ -193,6 +237,8 @@ impl<'a> Moment<'a> {
         let daemon_sets = self.ledger.daemon_sets.iter();
         let daemon_sets = daemon_sets.filter_map(|key| object(self, key, glances.daemon_sets));
         let daemon_sets: Vec<_> = daemon_sets.cloned().collect();
+        let are_renewed =
+            |rule: &Rule, kind: &str| self.are_renewed(rule, kind, (glances.node, at));
         Some(ask(&Facts {
             at,
             node: found,
@@ -202,6 +248,7 @@ impl<'a> Moment<'a> {
             pods: &pods,
             slices: &slices,
             daemon_sets: &daemon_sets,
+            recalled: None,
             rules: &self.rules(glances.rules),
             suspends_all: suspends_all(self, at),
             classes: &self.settings.classes,
@@ -209,7 +256,33 @@ impl<'a> Moment<'a> {
             steps: SignedDuration::try_from(steps(self)).unwrap_or(SignedDuration::MAX),
             ahead: ahead(self),
             begun: begun(self),
+            are_renewed: &are_renewed,
         }))
+    }
+
+    /// Whether reports of this type are renewed on a node of the rule: one was seen to be, or is later than its transition. Perhaps
+    /// if that was seen lately, by an earlier process, or elsewhere.
+    fn are_renewed(&self, rule: &Rule, kind: &str, (revision, at): (u64, Time)) -> Answer {
+        let seen = at.saturating_sub(LATE);
+        let (now, then) = (self.cluster.as_of(revision), self.cluster.at(seen));
+        let begun = begun(self);
+        let renewals = self.ledger.renewals.iter();
+        let renewals = renewals.filter(|it| it.at <= at && it.kind == kind);
+        let renewals = renewals.map(|it| {
+            let is_sure = it.at <= seen && it.at >= begun && rule.selects(&it.node);
+            if is_sure { Answer::Yes } else { Answer::Maybe }
+        });
+        let showing = now.objects(Kind::Node);
+        let showing = showing.filter(|(_, node)| shows_renewal(node, kind));
+        let showing = showing.map(|(key, node)| {
+            let did = then.get(key).is_some_and(|it| shows_renewal(it, kind));
+            if did && rule.selects(node) {
+                Answer::Yes
+            } else {
+                Answer::Maybe
+            }
+        });
+        renewals.chain(showing).max().unwrap_or(Answer::No)
     }
 
     /// Whether something held for a node in this time: at one revision, or with each kind of object at a revision of its own,
@@ -331,6 +404,19 @@ fn begun(moment: &Moment<'_>) -> Time {
     let instances = moment.instances.iter();
     let began = instances.filter_map(|it| it.synced_since.or(it.runs_since).map(shown));
     anew.chain(began).max().unwrap_or_default()
+}
+
+/// Whether a condition of this type is later than its transition.
+fn shows_renewal(node: &Value, kind: &str) -> bool {
+    let mut conditions = items(&node["status"]["conditions"]).iter();
+    conditions.any(|it| {
+        let since = time(&it["lastTransitionTime"]);
+        let beat = time(&it["lastHeartbeatTime"]);
+        it["type"] == *kind
+            && since.zip(beat).is_some_and(|(since, beat)| {
+                beat.duration_since(since) > SignedDuration::from_secs(1)
+            })
+    })
 }
 
 pub(super) fn is_ours(who: Who) -> bool {

@@ -1,6 +1,7 @@
 //! The laws, one a file, and what they look up. `truth`, `placement` and `rule` read the documentation with none of the
 //! product's code.
 
+mod absences;
 mod agreement;
 mod bootstrap;
 mod claims;
@@ -15,6 +16,7 @@ mod gatings;
 mod leadership;
 pub(super) mod ledger;
 mod placement;
+mod recall;
 mod release_time;
 mod removals;
 pub(super) mod rule;
@@ -42,6 +44,7 @@ pub fn all() -> Laws {
         ("every removal is justified", Box::new(removals::Removals)),
         ("release waits for no limit", Box::new(release_time::ReleaseTime)),
         ("every gating is justified", Box::new(gatings::Gatings)),
+        ("an absence that has not lasted changes nothing", Box::new(absences::Absences)),
         ("a completed bootstrap is never gated again", Box::new(bootstrap::Bootstrap)),
         ("what is others' stays as it is", Box::new(foreign::Foreign)),
         ("nobody's taint is removed on an annotation's word", Box::new(forgery::Forgery)),

@@ -8,14 +8,18 @@ use serde_json::Value;
 
 use super::rule::{Rule, TaintId};
 use super::truth::{Answer, Facts};
-use crate::sim::actors::ask::{is_going, items, text};
+use crate::sim::actors::ask::{is_going, items, name, text};
 use crate::sim::actors::placement;
+
+/// Whether the `DaemonSet` and its pods have the labels of the class.
+pub(super) fn is_of_class(class: &Class, daemon_set: &Value) -> bool {
+    has(class, daemon_set)
+        && is_selected(class, &daemon_set["spec"]["template"]["metadata"]["labels"])
+}
 
 /// Whether the node waits for a pod of the `DaemonSet`, for the class.
 pub(super) fn expects(facts: &Facts<'_>, class: &Class, daemon_set: &Value) -> Answer {
-    let is_of_class = has(class, daemon_set)
-        && is_selected(class, &daemon_set["spec"]["template"]["metadata"]["labels"]);
-    if !is_of_class {
+    if !is_of_class(class, daemon_set) {
         return Answer::No;
     }
     expects_by(facts, daemon_set, |kind| {
@@ -24,10 +28,55 @@ pub(super) fn expects(facts: &Facts<'_>, class: &Class, daemon_set: &Value) -> A
 }
 
 /// Whether the `DaemonSet` is meant for the node by its name, its labels and its role.
-pub(super) fn is_meant_by_what_it_is(node: &Value, daemon_set: &Value) -> bool {
-    let role = |taint: &TaintId| taint.key.starts_with("node-role.kubernetes.io/");
-    placement::selects(&daemon_set["spec"]["template"]["spec"], node)
-        && !kept_away_by(node, daemon_set).any(|taint| role(&taint))
+pub(super) fn is_meant_by_what_it_is(facts: &Facts<'_>, daemon_set: &Value) -> bool {
+    is_selected_by(facts, daemon_set) && is_of_its_role(facts.node, daemon_set)
+}
+
+/// Whether the `DaemonSet` selects the node by its name and labels, as they are or as they are recalled.
+fn is_selected_by(facts: &Facts<'_>, daemon_set: &Value) -> bool {
+    placement::selects(&daemon_set["spec"]["template"]["spec"], facts.node)
+        || facts
+            .recalled
+            .is_some_and(|it| it.expects(daemon_set, name(facts.node)))
+}
+
+/// Whether the `DaemonSet` tolerates the taints that say what the node is.
+fn is_of_its_role(node: &Value, daemon_set: &Value) -> bool {
+    let role = |taint: TaintId| taint.key.starts_with("node-role.kubernetes.io/");
+    !kept_away_by(node, daemon_set).any(role)
+}
+
+/// Whether labels may still come by which the `DaemonSet` is meant for the node: whoever introduces the node has yet to give it
+/// labels, and nothing else leaves the `DaemonSet` out. Perhaps where a taint that may stay does.
+pub(super) fn may_still_be_meant(facts: &Facts<'_>, daemon_set: &Value) -> Answer {
+    const GIVE_LABELS: [&str; 2] = [
+        "node.cluster.x-k8s.io/uninitialized",
+        "karpenter.sh/unregistered",
+    ];
+    let node = facts.node;
+    let mut taints = TaintId::all(node);
+    let may_come = taints.any(|(taint, _)| GIVE_LABELS.contains(&taint.key.as_str()))
+        && placement::selects_by(&daemon_set["spec"]["template"]["spec"], name(node), None)
+        && is_of_its_role(node, daemon_set);
+    if !may_come
+        || is_deleted(daemon_set)
+        || is_selected_by(facts, daemon_set)
+        || has_pod(facts, daemon_set)
+    {
+        return Answer::No;
+    }
+    are_passing(facts, daemon_set).max(Answer::Maybe)
+}
+
+/// Whether all taints that keep the `DaemonSet` off the node will go by themselves.
+fn are_passing(facts: &Facts<'_>, daemon_set: &Value) -> Answer {
+    let passing = kept_away_by(facts.node, daemon_set).map(|taint| facts.is_passing(&taint));
+    passing.min().unwrap_or(Answer::Yes)
+}
+
+fn has_pod(facts: &Facts<'_>, daemon_set: &Value) -> bool {
+    let mut pods = facts.pods.iter();
+    pods.any(|pod| is_live(pod) && owns(daemon_set, pod))
 }
 
 /// The taints that keep new pods of the `DaemonSet` off the node.
@@ -41,24 +90,28 @@ fn kept_away_by<'a>(node: &'a Value, daemon_set: &'a Value) -> impl Iterator<Ite
 /// Whether the `DaemonSet` is meant for the node: it has a live pod there, or selects the node and tolerates the taints that
 /// stay.
 fn is_meant(facts: &Facts<'_>, daemon_set: &Value) -> Answer {
-    let has_pod = || {
-        let mut pods = facts.pods.iter();
-        pods.any(|pod| is_live(pod) && owns(daemon_set, pod))
-    };
-    if is_going(daemon_set) {
+    if is_deleted(daemon_set) {
         Answer::No
-    } else if has_pod() {
+    } else if has_pod(facts, daemon_set) {
         Answer::Yes
-    } else if !is_meant_by_what_it_is(facts.node, daemon_set) {
+    } else if !is_meant_by_what_it_is(facts, daemon_set) {
         Answer::No
     } else {
-        let passing = kept_away_by(facts.node, daemon_set).map(|taint| facts.is_passing(&taint));
-        passing.min().unwrap_or(Answer::Yes)
+        are_passing(facts, daemon_set)
     }
 }
 
 /// Whether rules with conditions of these types wait for a pod of the `DaemonSet` on the node.
 pub(super) fn expects_by(
+    facts: &Facts<'_>,
+    daemon_set: &Value,
+    asks: impl Fn(&str) -> bool,
+) -> Answer {
+    is_meant(facts, daemon_set).min(can_start(facts, daemon_set, asks))
+}
+
+/// Whether a pod of the `DaemonSet` can start on the node under the rules with conditions of these types.
+pub(super) fn can_start(
     facts: &Facts<'_>,
     daemon_set: &Value,
     asks: impl Fn(&str) -> bool,
@@ -70,7 +123,7 @@ pub(super) fn expects_by(
         rule.is_live() && rule.selects(facts.node) && conditions.any(|it| asks(&it.type_))
     };
     let waiting = facts.rules.iter().filter(|rule| waits(rule));
-    let mut answer = is_meant(facts, daemon_set);
+    let mut answer = Answer::Yes;
     for rule in waiting {
         let taint = rule.taint();
         let value = rule.spec.taint.value.as_deref().unwrap_or_default();
@@ -120,10 +173,18 @@ fn is_selected(class: &Class, labels: &Value) -> bool {
     class.selector.matches(&labels)
 }
 
-/// Whether the `DaemonSet` controls the pod.
+/// Whether the `DaemonSet` is being deleted, and not only until its pods are left to themselves: that takes time.
+pub(super) fn is_deleted(daemon_set: &Value) -> bool {
+    let mut finalizers = items(&daemon_set["metadata"]["finalizers"]).iter();
+    is_going(daemon_set) && !finalizers.any(|it| it == "orphan")
+}
+
+/// Whether the `DaemonSet` controls the pod, or will adopt it: nobody controls it, and it has the labels.
 pub(super) fn owns(daemon_set: &Value, pod: &Value) -> bool {
     let (meta, of_pod) = (&daemon_set["metadata"], &pod["metadata"]);
-    let mut owners = items(&of_pod["ownerReferences"]).iter();
-    let owner = owners.find(|it| it["kind"] == "DaemonSet" && it["controller"] == true);
-    meta["namespace"] == of_pod["namespace"] && owner.is_some_and(|it| it["uid"] == meta["uid"])
+    let is_its = match placement::controller(pod) {
+        Some(owner) => owner["kind"] == "DaemonSet" && owner["uid"] == meta["uid"],
+        None => placement::adopts(daemon_set, pod),
+    };
+    meta["namespace"] == of_pod["namespace"] && is_its
 }

@@ -1,11 +1,12 @@
 //! Release waits for no limit: a node that our taint holds is released soon after its conditions are met, however many other
 //! nodes are gated, held back or released at that time.
 //!
-//! Faults may delay that, and so may somebody who keeps changing the taint; those schedules and nodes are not judged. A node that
-//! is never released is judged at the end.
+//! Faults may delay that, and so may somebody who keeps changing the taint; those schedules and nodes are not judged, nor nodes for
+//! which an absence may not have lasted. A node that is never released is judged at the end.
 
 use super::end::is_interfered_with;
 use super::ledger::Glances;
+use super::recall::may_wait;
 use super::rule::{OUR_TAINTS, TaintId, governing};
 use super::truth::Answer;
 use super::{NodeWrite, seconds};
@@ -72,6 +73,7 @@ fn was_due(moment: &Moment<'_>, write: &NodeWrite<'_>, taint: &TaintId, from: Ti
                 && rule.is_some_and(|rule| {
                     rule.has_finalizer && !facts.suspends(rule) && facts.met(rule) == Answer::Yes
                 })
+                && !may_wait(moment, facts)
         });
         due.unwrap_or(false)
     })

@@ -70,7 +70,7 @@ fn judge(
 }
 
 /// Whether the rule is not suspended, and its conditions are met on the node or the deadline has passed.
-fn may_release(moment: &Moment<'_>, facts: &Facts<'_>, rule: &Rule) -> bool {
+pub(super) fn may_release(moment: &Moment<'_>, facts: &Facts<'_>, rule: &Rule) -> bool {
     !facts.suspends(rule) && (facts.met(rule) != Answer::No || is_given_up(moment, facts, rule))
 }
 

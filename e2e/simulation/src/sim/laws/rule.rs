@@ -12,7 +12,7 @@ use nodegate_core::api::{
 use serde_json::Value;
 
 use crate::sim::actors::ask::{condition, is_going, items, text};
-use crate::sim::actors::placement::matches;
+use crate::sim::actors::placement::matches_labels;
 
 /// The prefix of every taint key that a rule may add.
 pub(crate) const OUR_TAINTS: &str = "readiness.k8s.io/";
@@ -111,7 +111,12 @@ impl Rule {
 
     /// Whether it selects the node by its labels.
     pub(crate) fn selects(&self, node: &Value) -> bool {
-        selects(&self.selector, &node["metadata"]["labels"])
+        self.selects_by(&node["metadata"]["labels"])
+    }
+
+    /// Whether it selects nodes with these labels.
+    pub(crate) fn selects_by(&self, labels: &Value) -> bool {
+        matches_labels(&self.selector, labels)
     }
 
     /// Whether it acts on its decisions: it is neither a dry run nor being deleted.
@@ -193,9 +198,18 @@ pub(crate) fn governing<'a>(
     taint: &TaintId,
     node: &Value,
 ) -> Option<&'a Arc<Rule>> {
+    first_of(rules, taint, |rule| rule.selects(node))
+}
+
+/// The rule that goes first among the live ones for a taint of which this is true: the oldest.
+pub(crate) fn first_of<'a>(
+    rules: &'a [Arc<Rule>],
+    taint: &TaintId,
+    is_so: impl Fn(&Rule) -> bool,
+) -> Option<&'a Arc<Rule>> {
     let claims = rules
         .iter()
-        .filter(|rule| rule.is_live() && rule.is_about(taint) && rule.selects(node));
+        .filter(|rule| rule.is_live() && rule.is_about(taint) && is_so(rule));
     // A rule with exactly this effect goes before one that removes another project's taint with any effect.
     claims.min_by_key(|rule| (rule.taint() != *taint, &rule.created, &rule.name))
 }
@@ -231,14 +245,4 @@ pub(crate) fn is_in_maintenance(node: &Value) -> bool {
 /// A node's boot ID; empty if unknown.
 pub(crate) fn boot_id(node: &Value) -> &str {
     text(&node["status"]["nodeInfo"]["bootID"])
-}
-
-/// Whether a label selector object matches these labels.
-pub(crate) fn selects(selector: &Value, labels: &Value) -> bool {
-    let equal = selector["matchLabels"].as_object().into_iter().flatten();
-    let expressions = items(&selector["matchExpressions"]).iter();
-    equal
-        .into_iter()
-        .all(|(key, value)| labels.get(key) == Some(value))
-        && expressions.into_iter().all(|it| matches(it, labels))
 }

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::ledger::{Glances, Ledger};
 use super::truth::Facts;
-use crate::sim::actors::ask::text;
+use crate::sim::actors::ask::{condition_now, text};
 use crate::sim::cluster::{Cluster, Who};
 use crate::sim::law::{Law, Moment, Report};
 use crate::sim::scenario::Scenario;
@@ -134,15 +134,10 @@ impl Story {
     }
 
     pub(super) fn report(&mut self, node: &str, kind: &str, status: &str) {
-        self.renew(node, kind, status, s(0));
-    }
-
-    /// Reports a status again that has been the same for so long.
-    pub(super) fn renew(&mut self, node: &str, kind: &str, status: &str, since: Time) {
-        let (now, turned) = (self.cluster.wall(), self.cluster.wall() - since);
-        let condition = json!({ "type": kind, "status": status, "lastTransitionTime": turned, "lastHeartbeatTime": now });
-        let patch = Patch::Strategic(json!({ "status": { "conditions": [condition] } }));
         let key = Key::cluster(Kind::Node, node);
+        let object = self.cluster.get(&key).unwrap();
+        let condition = condition_now(&self.cluster, object, kind, status);
+        let patch = Patch::Strategic(json!({ "status": { "conditions": [condition] } }));
         self.patch(SOMEBODY, key, Part::Status, patch);
     }
 

@@ -12,10 +12,15 @@ use nodegate_core::api::{ConditionRequirement, ConditionStatus, RegateOn};
 use nodegate_core::condition::CriticalComponentClass as Class;
 use serde_json::Value;
 
-use super::placement::{expects, expects_by, has, is_live, is_meant_by_what_it_is, owns};
-use super::rule::{OUR_TAINTS, Rule, TaintId, boot_id, is_in_maintenance, selects};
+use super::placement::{
+    can_start, expects, expects_by, has, is_deleted, is_live, is_meant_by_what_it_is, is_of_class,
+    may_still_be_meant, owns,
+};
+use super::recall::Recalled;
+use super::rule::{OUR_TAINTS, Rule, TaintId, boot_id, is_in_maintenance};
 use crate::sim::actors::ask::{annotations, items, text};
 use crate::sim::actors::daemon_sets::REVISION;
+use crate::sim::actors::placement::{controller, matches_labels};
 use crate::sim::cluster::State;
 use crate::sim::time::{Time, s, wall};
 
@@ -34,7 +39,7 @@ const SCHEDULED: &str = "daemonsets.nodegate.dev/scheduled";
 /// takes.
 const DECIDED_EARLIER: SignedDuration = SignedDuration::from_secs(30);
 
-fn time(value: &Value) -> Option<Timestamp> {
+pub(super) fn time(value: &Value) -> Option<Timestamp> {
     value.as_str()?.parse().ok()
 }
 
@@ -128,6 +133,8 @@ pub(super) struct Facts<'a> {
     pub pods: &'a [Arc<Value>],
     pub slices: &'a [Arc<Value>],
     pub daemon_sets: &'a [Arc<Value>],
+    /// What counts as there beside what is; `None` for nothing.
+    pub recalled: Option<&'a Recalled>,
     /// All valid rules.
     pub rules: &'a [Arc<Rule>],
     pub suspends_all: bool,
@@ -140,9 +147,20 @@ pub(super) struct Facts<'a> {
     pub ahead: SignedDuration,
     /// When a process last started to watch, resumed, or had its clock set.
     pub begun: Time,
+    /// Whether reports of this type are renewed on a node of the rule.
+    pub are_renewed: &'a dyn Fn(&Rule, &str) -> Answer,
 }
 
 impl Facts<'_> {
+    /// The answer where this counts as there as well.
+    pub(super) fn recalling<T>(&self, recalled: &Recalled, ask: impl FnOnce(&Facts<'_>) -> T) -> T {
+        ask(&Facts {
+            daemon_sets: &recalled.daemon_sets,
+            recalled: Some(recalled),
+            ..*self
+        })
+    }
+
     pub(super) fn suspends(&self, rule: &Rule) -> bool {
         self.suspends_all || rule.ours.suspend || rule.is_pruned
     }
@@ -164,11 +182,18 @@ impl Facts<'_> {
         let revisions = recorded.and_then(|it| it["revisions"].as_object().cloned());
         let mut revisions = revisions.into_iter().flatten();
         revisions.all(|(daemon_set, revision)| {
+            let is_it = |namespace: &Value, name: &Value| {
+                format!("{}/{}", text(namespace), text(name)) == daemon_set
+            };
             self.pods.iter().any(|pod| {
                 let metadata = &pod["metadata"];
-                let namespace = text(&metadata["namespace"]);
-                let owner = metadata["ownerReferences"][0]["name"].as_str();
-                let is_its = owner.is_some_and(|name| format!("{namespace}/{name}") == daemon_set);
+                let is_its = match controller(pod) {
+                    Some(owner) => is_it(&metadata["namespace"], &owner["name"]),
+                    None => self.daemon_sets.iter().any(|it| {
+                        is_it(&it["metadata"]["namespace"], &it["metadata"]["name"])
+                            && owns(it, pod)
+                    }),
+                };
                 is_its && is_live(pod) && metadata["labels"][REVISION] == revision
             })
         })
@@ -208,6 +233,12 @@ impl Facts<'_> {
             (ConditionStatus::False, Answer::No) => Answer::Yes,
             (ConditionStatus::False, Answer::Maybe) => Answer::Maybe,
         };
+        // They are `Unknown` while a `DaemonSet` is left out by labels that may still come.
+        let of_components = |answer: Answer, coming: Answer| match coming.min(answer) {
+            Answer::No => synthesized(answer),
+            Answer::Maybe => synthesized(answer).min(Answer::Maybe),
+            Answer::Yes => is("Unknown"),
+        };
         let kind = &*asked.type_;
         if let Some(driver) = kind.strip_prefix("csidriver.nodegate.dev/") {
             let registered = self.is_registered(driver, false);
@@ -219,7 +250,7 @@ impl Facts<'_> {
             let amount = number(&self.node["status"]["allocatable"][resource]).unwrap_or(0);
             let ours = asked.nodegate.clone().unwrap_or_default();
             let minimum = match &ours.minimum_from_label {
-                Some(label) => number(&self.node["metadata"]["labels"][label]),
+                Some(label) => self.label(label).and_then(number),
                 None => Some(ours.minimum.unwrap_or(1)),
             };
             return match minimum {
@@ -236,13 +267,15 @@ impl Facts<'_> {
         if let Some(name) = kind.strip_prefix("daemonset.nodegate.dev/") {
             return match name.split_once('.') {
                 Some((namespace, name)) => {
-                    synthesized(self.is_daemon_set_ready(rule, namespace, name))
+                    let coming = self.is_coming(|it| is_named(it, namespace, name), |_| false);
+                    of_components(self.is_daemon_set_ready(rule, namespace, name), coming)
                 }
                 None => is(asked.default_status.unwrap_or_default().as_str()),
             };
         }
         if [ALL, SCHEDULED].contains(&kind) {
-            return synthesized(self.are_all_there(rule, kind == ALL));
+            let coming = self.is_coming(counts_for_all, |it| [ALL, SCHEDULED].contains(&it));
+            return of_components(self.are_all_there(rule, kind == ALL), coming);
         }
         if let Some(check) = kind.strip_prefix("check.nodegate.dev/") {
             let (namespace, name) = check.split_once('.').unwrap_or_default();
@@ -258,13 +291,15 @@ impl Facts<'_> {
             let answer = match question {
                 "CriticalDaemonSetsScheduled" => self.are_scheduled(class),
                 "CriticalPodsReady" => self.are_ready(rule, class),
-                "CSIDriversRegistered" => self.are_registered(rule, class),
+                "CSIDriversRegistered" => return synthesized(self.are_registered(rule, class)),
                 "CriticalComponentsReady" => self
                     .are_ready(rule, class)
                     .min(self.are_registered(rule, class)),
                 _ => return is(asked.default_status.unwrap_or_default().as_str()),
             };
-            return synthesized(answer);
+            let prefix = &*class.condition_prefix;
+            let coming = self.is_coming(|it| is_of_class(class, it), |it| it.starts_with(prefix));
+            return of_components(answer, coming);
         }
         let mut conditions = items(&self.node["status"]["conditions"]).iter();
         match conditions.find(|condition| condition["type"] == kind) {
@@ -286,26 +321,42 @@ impl Facts<'_> {
         }
     }
 
+    /// A label of the node, as it is or else as it is recalled.
+    fn label(&self, key: &str) -> Option<&Value> {
+        let mut recalled = self.recalled.into_iter().flat_map(|it| &it.labels);
+        let now = self.node["metadata"]["labels"].get(key);
+        now.or_else(|| recalled.find_map(|labels| labels.get(key)))
+    }
+
+    /// Whether labels may still come by which one of these `DaemonSet`s is meant for the node, and can start under the rules with
+    /// conditions of these types.
+    fn is_coming(
+        &self,
+        counts: impl Fn(&Value) -> bool,
+        asks: impl Fn(&str) -> bool + Copy,
+    ) -> Answer {
+        let daemon_sets = self.daemon_sets.iter().filter(|it| counts(it));
+        Answer::any(
+            daemon_sets.map(|it| may_still_be_meant(self, it).min(can_start(self, it, asks))),
+        )
+    }
+
     /// Whether a `DaemonSet` that a rule names has a Ready pod on the node; or has no pod there, and is not meant for it by what the
     /// node is.
     fn is_daemon_set_ready(&self, rule: &Rule, namespace: &str, name: &str) -> Answer {
-        let is_it = |metadata: &Value| {
-            metadata["namespace"] == *namespace
-                && metadata["name"] == *name
-                && metadata.get("deletionTimestamp").is_none()
-        };
         let mut there = self.daemon_sets.iter();
-        let Some(daemon_set) = there.find(|it| is_it(&it["metadata"])) else {
+        let is_it = |it: &&Arc<Value>| is_named(it, namespace, name) && !is_deleted(it);
+        let Some(daemon_set) = there.find(is_it) else {
             return Answer::No;
         };
         let own = self.pods.iter().filter(|pod| {
             is_live(pod)
                 && owns(daemon_set, pod)
-                && selects(&daemon_set["spec"]["selector"], &pod["metadata"]["labels"])
+                && matches_labels(&daemon_set["spec"]["selector"], &pod["metadata"]["labels"])
         });
         let own = own.map(|pod| self.is_available(rule, daemon_set, pod));
         let own: Vec<_> = own.collect();
-        if own.is_empty() && !is_meant_by_what_it_is(self.node, daemon_set) {
+        if own.is_empty() && !is_meant_by_what_it_is(self, daemon_set) {
             return Answer::Yes;
         }
         Answer::any(own)
@@ -314,10 +365,7 @@ impl Facts<'_> {
     /// Whether every `DaemonSet` that matches the node has a pod there, which has to be Ready where it is asked for `as_ready`; less
     /// those that are to be ignored.
     fn are_all_there(&self, rule: &Rule, as_ready: bool) -> Answer {
-        let counts = |daemon_set: &&Arc<Value>| {
-            daemon_set["metadata"]["labels"]["nodegate.dev/ignore"] != "true"
-        };
-        let daemon_sets = self.daemon_sets.iter().filter(counts);
+        let daemon_sets = self.daemon_sets.iter().filter(|it| counts_for_all(it));
         Answer::all(daemon_sets.map(|daemon_set| {
             let own = self.pods.iter();
             let own = own.filter(|pod| is_live(pod) && owns(daemon_set, pod));
@@ -405,6 +453,10 @@ impl Facts<'_> {
         let Some(timeout) = rule.heartbeat_timeout() else {
             return Word::Good;
         };
+        let may_be_silent = (self.are_renewed)(rule, kind);
+        if may_be_silent == Answer::No {
+            return Word::Good;
+        }
         // A held node stays held until its reporter is heard. For another, a process that has begun to watch waits a
         // full timeout.
         let since = if rule.taint().is_on(self.node) {
@@ -415,18 +467,13 @@ impl Facts<'_> {
         // A process that starts with a wrong clock cannot detect that.
         let age = SignedDuration::try_from(self.at.saturating_sub(written)).unwrap_or_default();
         let looks_recent = (age + self.ahead).unsigned_abs() <= timeout + LATE;
-        // Another node may have shown that the type is renewed; a status that has just turned hides that it was.
-        let is_renewed = reported(self.node, kind).is_some_and(|[_, beat, turned]| {
-            let times = time(&beat).zip(time(&turned));
-            times.is_some_and(|(beat, turned)| beat.duration_since(turned).as_secs() > 1)
-        });
         if self.at < written + timeout {
             Word::Good
-        } else if !is_renewed {
-            Word::Doubtful
         } else if !self.ahead.is_zero() && looks_recent {
             Word::Doubtful
-        } else if since.is_some_and(|since| self.at >= since + timeout + LATE) {
+        } else if may_be_silent == Answer::Yes
+            && since.is_some_and(|since| self.at >= since + timeout + LATE)
+        {
             Word::Silent
         } else {
             Word::Doubtful
@@ -647,6 +694,16 @@ impl Facts<'_> {
             false => Answer::No,
         }
     }
+}
+
+fn is_named(daemon_set: &Value, namespace: &str, name: &str) -> bool {
+    let metadata = &daemon_set["metadata"];
+    metadata["namespace"] == *namespace && metadata["name"] == *name
+}
+
+/// Whether rules that wait for every `DaemonSet` wait for this one.
+fn counts_for_all(daemon_set: &Value) -> bool {
+    daemon_set["metadata"]["labels"]["nodegate.dev/ignore"] != "true"
 }
 
 /// A node's condition, with the times of its report.

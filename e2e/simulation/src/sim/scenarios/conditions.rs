@@ -64,6 +64,22 @@ pub(super) const ALL: &[Base] = &[
         &[PutOn(GATE, 5), Held(GATE, &["n-1"])],
     ),
     Base::new(
+        "written-once: a reporter writes its condition once and never renews it: its silence gates no node",
+        s(150),
+        |it| {
+            let available = json!([{"type": "NetworkUnavailable", "requiredStatus": "False"}]);
+            let network = rule("network").continuous().with("conditions", available);
+            it.has(network.nodegate("heartbeatTimeout", json!("1m")))
+                .nodes(joining(5))
+                .acts(
+                    Reporter::of_problem("NetworkUnavailable")
+                        .once()
+                        .ails("n-3"),
+                )
+        },
+        &[PutOn(GATE, 5), Held(GATE, &["n-3"])],
+    ),
+    Base::new(
         "conflict: two rules for one taint: the older one governs, until it is deleted",
         s(60),
         |it| {

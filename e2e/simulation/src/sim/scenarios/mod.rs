@@ -1,6 +1,7 @@
 //! The scenarios: small ones, each about one thing, with what must be so at the end without faults. `world` generates another
 //! one from each seed.
 
+mod absences;
 mod conditions;
 mod critical;
 mod ends;
@@ -26,6 +27,9 @@ use super::time::{Time, s};
 use ends::End;
 pub use world::WORLD;
 
+/// How long things take to settle where labels go: for five minutes that changes nothing.
+const LABELS_SETTLE: Time = s(330);
+
 /// A scenario, and what must be so at its end without faults.
 #[derive(Debug, Clone, Copy)]
 pub struct Base {
@@ -45,6 +49,7 @@ pub fn bases() -> Vec<Base> {
         taints::ALL,
         critical::ALL,
         named::ALL,
+        absences::ALL,
         nodes::ALL,
         kubelets::ALL,
         guard::ALL,

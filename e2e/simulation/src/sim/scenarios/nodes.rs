@@ -6,7 +6,7 @@ use super::ends::End::{Gated, Held, PutOn};
 use super::objects::{
     CILIUM, COMPONENTS_READY, DRIVER, DRIVER_REGISTERED, GATE, MAINTENANCE, READY, daemon_set, rule,
 };
-use super::{Base, booting, joining, joining_as};
+use super::{Base, LABELS_SETTLE, booting, joining, joining_as};
 use crate::sim::actors::Order::{Say, SayGood};
 use crate::sim::actors::{Csi, Deed, Kubelets, Operator, Reporter, Which};
 use crate::sim::time::{ms, s};
@@ -148,7 +148,8 @@ pub(super) const ALL: &[Base] = &[
                 .acts(Reporter::new(READY).ails("n-1").ails("n-2"))
         },
         &[Held(GATE, &["n-2"])],
-    ),
+    )
+    .settles(LABELS_SETTLE),
     Base::new(
         "burst: fifty nodes join at once, and somebody's pods wait for them",
         s(60),

@@ -95,7 +95,7 @@ pub(super) const ALL: &[Base] = &[
         &[Held(UNINITIALIZED, &["n-2"]), Held(GATE, &[])],
     ),
     Base::new(
-        "cluster-api: Cluster API labels nodes late, then takes its taint off: a DaemonSet that a rule names is to run there by then",
+        "cluster-api: Cluster API labels nodes late, then takes its taint off: until then a DaemonSet that a rule names may have to run there",
         s(60),
         |it| {
             let labels = json!({"pool": "workers"});
@@ -112,7 +112,11 @@ pub(super) const ALL: &[Base] = &[
                 .acts(operator)
                 .acts(cluster_api)
         },
-        &[Held(CLUSTER_API, &["n-2"]), Held(GATE, &["n-1"])],
+        &[
+            PutOn(GATE, 3),
+            Held(CLUSTER_API, &["n-2"]),
+            Held(GATE, &["n-1", "n-2"]),
+        ],
     ),
     Base::new(
         "adoption: somebody puts the rule's taint on nodes: it is removed where the conditions are met, and kept where they are not",

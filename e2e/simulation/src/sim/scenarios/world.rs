@@ -56,8 +56,8 @@ pub const WORLD: Scenario = Scenario {
     settings: usual,
     brake: None,
     lasts: s(100),
-    // A heartbeat timeout of two minutes, a minute of grace, and a minute until the Event.
-    settles: s(280),
+    // A heartbeat timeout of two minutes, a minute of grace, and a minute until the Event; or five minutes from when labels went.
+    settles: s(320),
     build,
 };
 

@@ -166,6 +166,46 @@ fn a_pod_in_another_namespace_is_none_of_a_daemon_sets() {
 }
 
 #[test]
+fn a_pod_that_nobody_controls_is_the_daemon_sets_that_selects_it() {
+    for (app, expected) in [("cni", Yes), ("proxy", No)] {
+        for kind in [NAMED, ALL] {
+            let mut story = world(kind);
+            let mut fields = ready();
+            fields["metadata"] = json!({ "ownerReferences": null, "labels": { "app": app } });
+            with_pod(&mut story, &json!({}), &fields);
+            assert_eq!(met(&story), expected, "{kind} {app}");
+        }
+    }
+}
+
+#[test]
+fn a_daemon_set_may_be_meant_for_a_node_that_has_yet_to_be_labelled() {
+    let by_label = json!({ "nodeSelector": { "pool": "b" } });
+    let by_name = json!({ "nodeName": "another" });
+    for (key, template, expected) in [
+        ("node.cluster.x-k8s.io/uninitialized", &by_label, No),
+        ("karpenter.sh/unregistered", &by_label, No),
+        ("karpenter.sh/unregistered", &by_name, Yes),
+        (
+            "node.cloudprovider.kubernetes.io/uninitialized",
+            &by_label,
+            Yes,
+        ),
+        ("karpenter.sh/disrupted", &by_label, Yes),
+    ] {
+        for kind in [NAMED, READY, ALL, SCHEDULED] {
+            let mut story = world(kind);
+            story.create(daemon_set(
+                &json!({ "spec": { "template": { "spec": template } } }),
+            ));
+            let taints = json!([{ "key": key, "effect": "NoSchedule" }]);
+            story.patch_node("n", json!({ "spec": { "taints": taints } }));
+            assert_eq!(met(&story), expected, "{kind} {key} {template}");
+        }
+    }
+}
+
+#[test]
 fn critical_pods_have_to_be_ready() {
     let gone = json!({ "status": { "phase": "Failed", "conditions": [{ "type": "Ready", "status": "True" }] } });
     for (name, fields, owner, expected) in [
