@@ -121,7 +121,7 @@ pub(crate) const BARE: [Page; 3] = [
 
 /// Pages to type where Nodegate runs, in this order.
 #[rustfmt::skip]
-pub(crate) const INSTALLED: [Page; 31] = [
+pub(crate) const INSTALLED: [Page; 32] = [
     Page {
         before: &[A_DAEMON_SET],
         apart: &[
@@ -189,6 +189,7 @@ pub(crate) const INSTALLED: [Page; 31] = [
     beside("examples/gpu/README.md"),
     beside("examples/in-order/README.md"),
     beside("examples/karpenter-repair/README.md"),
+    beside("examples/mig/README.md"),
     beside("examples/node-problem-detector/README.md"),
     beside("examples/room-first/README.md"),
     beside("examples/security-agent/README.md"),
