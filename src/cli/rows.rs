@@ -385,7 +385,6 @@ fn remarks(outcome: &Outcome<'_>, node: &Node, snapshot: &Snapshot, unknown: boo
     let pause = snapshot.pause(&rule.name, &node.name);
     let pause = pause.filter(|_| !rule.is_suspended());
     remarks.extend(pause.map(|it| it.message.clone()));
-    remarks.extend(outcome.waits_out(snapshot.at));
     let kept_out = snapshot.kept_out(&rule.name);
     remarks.extend(kept_out.filter(|_| outcome.tainted));
     if let Some(deadline) = outcome.deadline.as_ref().filter(|_| outcome.tainted) {
@@ -551,9 +550,8 @@ mod tests {
     }
 
     /// A rule that somebody keeps from changing node n.
-    fn paused(until: Option<jiff::Timestamp>) -> RuleBuilder {
-        let pause =
-            json!({"nodeName": "n", "reason": "Contended", "message": UNDONE, "until": until});
+    fn paused(reason: &str, until: Option<jiff::Timestamp>) -> RuleBuilder {
+        let pause = json!({"nodeName": "n", "reason": reason, "message": UNDONE, "until": until});
         let counts = json!({"matchedNodes": 1, "heldNodes": 0, "releasedNodes": 1, "failedNodeCount": 0, "pauses": [pause]});
         saying(rule("r").waits_for("Net"), json!({"nodegate": counts}))
     }
@@ -595,8 +593,9 @@ mod tests {
             ("a dry run, unmet", rule().dry_run(), held(), true, "held", ABANDONED.to_owned(), "turn the rule on"),
             ("not added", failing(rule(), NOT_ADDED), node("n"), true, "waiting", NOT_ADDED.to_owned(), "admit"),
             ("deleted", failing(rule(), DENIED).deleting(), met(), true, "held", deleted.to_owned() + DENIED, "admit"),
-            ("put back", paused(Some(at(103))), met(), true, "held", UNDONE.to_owned() + "; it tries again in 43 s", "what else writes"),
-            ("taken off", paused(Some(at(59))), node("n"), true, "waiting", UNDONE.to_owned(), "what else writes"),
+            ("put back", paused("Contended", Some(at(103))), met(), true, "held", UNDONE.to_owned() + "; it tries again in 43 s", "what else writes"),
+            ("taken off", paused("Contended", Some(at(59))), node("n"), true, "waiting", UNDONE.to_owned(), "what else writes"),
+            ("waited out", paused("AbsenceNotLasted", Some(at(103))), met(), true, "held", UNDONE.to_owned() + " within 43 s", ""),
             ("just found", found("True", "Present", 56), met(), true, "releasing", PROMISE.to_owned(), ""),
             ("found otherwise", found("False", "Present", 0), met(), true, "releasing", PROMISE.to_owned(), ""),
             ("overdue", found("True", "Present", 54), met(), true, "held", late(), ""),

@@ -4,7 +4,7 @@ use k8s_openapi::api::core::v1::Container;
 
 use crate::snapshot::{Snapshot, arguments};
 use nodegate_cluster::ResourceKind;
-use nodegate_core::api::Duration;
+use nodegate_core::api::{Duration, PauseReason};
 use nodegate_core::condition::Source;
 use nodegate_core::finding::{Around, Backing, Check, Finding, Severity, evicts, short_heartbeat};
 use nodegate_core::rule::{CompiledSpec, RequiredCondition, Rule};
@@ -43,7 +43,8 @@ fn failing(snapshot: &Snapshot, rule: &Rule) -> Option<Finding> {
     let failed = status.failed_nodes.iter();
     let failed = failed.map(|it| (&it.node_name, it.message.as_deref(), FIX));
     let pauses = status.nodegate.iter().flat_map(|it| &it.pauses);
-    let pauses = pauses.map(|it| (&it.node_name, Some(&*it.message), ""));
+    let opposed = pauses.filter(|it| it.reason != PauseReason::AbsenceNotLasted);
+    let pauses = opposed.map(|it| (&it.node_name, Some(&*it.message), ""));
     let (node, why, fix) = failed.chain(pauses).next()?;
     let why = why.unwrap_or_default();
     let what = format!("it cannot be applied to some nodes, such as node/{node}: {why}");

@@ -10,8 +10,8 @@ use super::told;
 use crate::page::{Block, Branch, Line, NextStep, Page, Render};
 use crate::rows::{NodeVerdict, RuleOnNode, State, rows_of};
 use crate::snapshot::{Leader, Snapshot};
-use nodegate_core::api::ConditionStatus;
 use nodegate_core::api::names::{LEASE, SUSPEND_ALL};
+use nodegate_core::api::{ConditionStatus, PauseReason};
 use nodegate_core::object::{KUBELETS_CONDITIONS, Node, ObjectKey, Taint};
 use nodegate_core::rule::{RuleSet, WhyStray};
 use nodegate_core::text::documentation;
@@ -109,8 +109,10 @@ fn next(
     if let Some(leader) = snapshot.idle().and(leader) {
         return Some(check_controller(leader));
     }
-    let mut pauses = rules.iter();
-    if let Some(pause) = pauses.find_map(|it| snapshot.pause(&it.rule, &it.node)) {
+    let pauses = rules.iter();
+    let pauses = pauses.filter_map(|it| snapshot.pause(&it.rule, &it.node));
+    let mut opposed = pauses.filter(|it| it.reason != PauseReason::AbsenceNotLasted);
+    if let Some(pause) = opposed.next() {
         let page = documentation::page("troubleshooting.md#a-taint-flaps");
         let see = format!(
             "kubectl get node {} -o yaml --show-managed-fields",

@@ -12,7 +12,7 @@ use jiff::Timestamp;
 pub(super) use leader::{Leader, LeaderHealth};
 pub(crate) use manifests::{Agent, Manifests, PoolManifest, arguments, image};
 use nodegate_cluster::{Gap, ResourceKind};
-use nodegate_core::api::Pause;
+use nodegate_core::api::{Pause, PauseReason};
 use nodegate_core::condition::{Watch, can_share_a_node};
 use nodegate_core::finding::{Backing, Finding, summed_up};
 use nodegate_core::guard::Limits;
@@ -124,11 +124,14 @@ impl Snapshot {
 
     /// Why a rule's decision is not carried out: none leads, or something keeps it, by the rule's status, which lists only some nodes.
     pub(crate) fn stuck(&self, rule: &str, node: &str) -> Option<String> {
-        let paused = self.pause(rule, node).map(|Pause { message, until, .. }| {
-            let left = until.as_ref().map(|at| at.0.duration_since(self.at));
+        let paused = self.pause(rule, node).map(|pause| {
+            let left = pause.until.as_ref().map(|at| at.0.duration_since(self.at));
             let left = left.map_or(0, |left| left.as_secs());
-            let again = format!("; it tries again in {left} s");
-            message.clone() + if left > 0 { &again } else { "" }
+            let again = match pause.reason {
+                PauseReason::AbsenceNotLasted => format!(" within {left} s"),
+                _ => format!("; it tries again in {left} s"),
+            };
+            pause.message.clone() + if left > 0 { &again } else { "" }
         });
         let cached = self.view.cached_rules().get(rule);
         let mut failed = cached.iter().flat_map(|it| &it.object.status.failed_nodes);

@@ -215,6 +215,7 @@ words! {
     pub enum PauseReason {
         Contended = "Contended",
         ReactsToTaint = "ReactsToTaint",
+        AbsenceNotLasted = "AbsenceNotLasted",
     }
 }
 

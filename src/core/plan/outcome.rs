@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use super::decision::Decision;
-use crate::api::{ConditionStatus, RepairAction};
-use crate::condition::{Absence, Condition, Detail, Gone, Source};
-use crate::object::ObjectKey;
+use crate::api::{ConditionStatus, Pause, PauseReason, RepairAction};
+use crate::condition::{Absence, Condition, Detail, Source};
+use crate::object::{ObjectKey, whole_second};
 use crate::repair::{Deadline, NoTtl, Verdict};
 use crate::rule::{CompiledSpec, RequiredCondition, Rule, ownership::BootstrapRecord};
 use crate::text::quoted;
@@ -137,15 +138,15 @@ impl<'a> Outcome<'a> {
         }
     }
 
-    /// What is gone that keeps the node as it is, and what comes of that.
-    pub fn waits_out(&self, now: Timestamp) -> Option<String> {
+    /// What has just gone and keeps the rule from changing this node for now.
+    pub fn waits_out(&self, node: &str) -> Option<Pause> {
         let Absence { gone, until } = self.absence?;
-        let seconds = until.duration_since(now).as_secs().max(0);
-        let most = if gone == Gone::Before { "at most " } else { "" };
-        Some(if self.tainted {
-            format!("{gone} is gone: released in {most}{seconds} s, unless it comes back")
-        } else {
-            format!("{gone} is gone: nothing is done about that for {most}{seconds} s")
+        let next = if self.tainted { "released" } else { "gated" };
+        Some(Pause {
+            node_name: node.to_owned(),
+            reason: PauseReason::AbsenceNotLasted,
+            message: format!("{gone} is gone: {next} unless it comes back"),
+            until: Some(Time(whole_second(until))),
         })
     }
 

@@ -32,11 +32,14 @@ impl Rules {
             }
         }
         for record in &mut *records {
+            let mut outcomes = plan.outcomes.iter();
+            let outcome = outcomes.find(|it| it.rule.uid == record.rule);
             if let Some(work) = self.works.get_mut(&record.rule)
-                && let pause = write.pause(&node.name, &work.name, out).map(Box::new)
-                && pause != record.pause
+                && let pause = write.pause(&node.name, &work.name, out)
+                && let pause = pause.or_else(|| outcome?.waits_out(&node.name))
+                && pause.as_ref() != record.pause.as_deref()
             {
-                record.pause = pause;
+                record.pause = pause.map(Box::new);
                 work.status_changed(out);
             }
         }
