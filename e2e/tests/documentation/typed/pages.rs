@@ -189,7 +189,7 @@ pub(crate) const INSTALLED: [Page; 32] = [
     beside("examples/gpu/README.md"),
     beside("examples/in-order/README.md"),
     beside("examples/karpenter-repair/README.md"),
-    beside("examples/mig/README.md"),
+    Page { apart: &[("explain", "tests/examples holds it to a cluster")], ..beside("examples/mig/README.md") },
     beside("examples/node-problem-detector/README.md"),
     beside("examples/room-first/README.md"),
     beside("examples/security-agent/README.md"),
