@@ -92,14 +92,14 @@ impl Counter {
             RuleCount::Undone => inc(&metrics.taints_undone, &[name]),
             RuleCount::Conflicted(kind) => inc(&metrics.api_conflicts, &[name, kind.as_str()]),
             RuleCount::StartedUp(stages) => {
-                for stage in stages {
-                    let (labels, took) = ([name, &*stage.condition], stage.took);
-                    observe(&metrics.startup_stage, &labels, took.as_secs_f64());
+                let met = stages.iter();
+                let met = met.filter_map(|it| Some((it, it.took?.as_secs_f64())));
+                for (stage, took) in met.clone() {
+                    observe(&metrics.startup_stage, &[name, &stage.condition], took);
                 }
-                if let Some(last) = stages.iter().max_by_key(|stage| stage.took) {
+                if let Some((last, took)) = met.max_by(|a, b| a.1.total_cmp(&b.1)) {
                     inc(&metrics.startup_last, &[name, &last.condition]);
                     let component = bounded(&mut self.components, &last.component);
-                    let took = last.took.as_secs_f64();
                     observe(&metrics.startup_component, &[component], took);
                 }
             }
@@ -207,7 +207,7 @@ mod tests {
             let stage = |component: String, seconds| Stage {
                 condition: "Ready".into(),
                 component: component.into(),
-                took: jiff::SignedDuration::from_secs(seconds),
+                took: Some(jiff::SignedDuration::from_secs(seconds)),
             };
             let stages = vec![stage(format!("a/{index}"), 7), stage("a/first".into(), 5)];
             Count::Rule(rule.clone(), RuleCount::StartedUp(stages))

@@ -62,8 +62,8 @@ pub struct Stage {
     pub condition: Arc<str>,
     /// What it waited for last: a `DaemonSet` as `namespace/name`, a CSI driver, or else the condition's type.
     pub component: Arc<str>,
-    /// How long it took since both the node and the rule existed.
-    pub took: SignedDuration,
+    /// How long it took since both the node and the rule existed; `None` while it has never been met.
+    pub took: Option<SignedDuration>,
 }
 
 /// How a node was held before its bootstrap was completed.

@@ -27,25 +27,8 @@ struct Startup {
     rule_uid: Arc<str>,
     /// When the node or the rule was created, whichever was later.
     since: Timestamp,
-    stages: Vec<Waiting>,
-}
-
-/// A condition of the rule.
-#[derive(Debug)]
-struct Waiting {
-    condition: Arc<str>,
-    /// What it waited for when it was last seen unmet: a `DaemonSet`, a CSI driver or, without one, the condition itself.
-    component: Arc<str>,
-    met: Met,
-}
-
-/// When a condition was first met.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Met {
-    NotYet,
-    At(Timestamp),
-    /// Before this process saw the node, at an unknown time.
-    Earlier,
+    /// The conditions, but for those that were met at an unknown time, before this process saw the node.
+    stages: Vec<Stage>,
 }
 
 impl Startups {
@@ -75,20 +58,17 @@ impl Startups {
     /// What was waited for last under this rule, if that is known.
     pub fn last(&self, rule_uid: &str) -> Option<Arc<str>> {
         let startup = self.0.iter().find(|it| *it.rule_uid == *rule_uid)?;
-        let last = startup.known().max_by_key(|(_, at)| *at);
-        last.map(|(stage, _)| stage.component.clone())
+        let met = startup.stages.iter().filter(|it| it.took.is_some());
+        let last = met.max_by_key(|it| it.took)?;
+        Some(last.component.clone())
     }
 
     /// The rule has released the node: returns the known times.
     pub fn released(&mut self, rule_uid: &str) -> Option<RuleCount> {
         let index = self.0.iter().position(|it| *it.rule_uid == *rule_uid)?;
-        let startup = self.0.swap_remove(index);
-        let stages = startup.known().map(|(stage, at)| Stage {
-            condition: stage.condition.clone(),
-            component: stage.component.clone(),
-            took: at.duration_since(startup.since).max(SignedDuration::ZERO),
-        });
-        Some(RuleCount::StartedUp(stages.collect()))
+        let mut stages = self.0.swap_remove(index).stages;
+        stages.retain(|stage| stage.took.is_some());
+        Some(RuleCount::StartedUp(stages))
     }
 }
 
@@ -107,19 +87,18 @@ impl Startup {
         let rule = outcome.rule;
         let since = node.created.max(rule.created);
         let since = since.filter(|since| is_first(node, outcome) && *since <= now)?;
-        let met = |finding: &ConditionOutcome<'_>| match finding
-            .transition()
-            .filter(|at| (since..=now).contains(at))
-        {
-            _ if !finding.is_met() => Met::NotYet,
-            Some(at) => Met::At(at),
-            None if is_new => Met::At(now),
-            None => Met::Earlier,
-        };
-        let stages = outcome.findings.iter().map(|finding| Waiting {
-            condition: finding.requirement.kind.clone(),
-            component: finding.requirement.kind.clone(),
-            met: met(finding),
+        let is_between = |at: &Timestamp| (since..=now).contains(at);
+        let stages = outcome.findings.iter().filter_map(|finding| {
+            let kind = &finding.requirement.kind;
+            let turned = finding.transition().filter(is_between);
+            let took = turned
+                .or(is_new.then_some(now))
+                .map(|at| at.duration_since(since));
+            Some(Stage {
+                condition: kind.clone(),
+                component: kind.clone(),
+                took: if finding.is_met() { Some(took?) } else { None },
+            })
         });
         Some(Self {
             rule_uid: rule.uid.clone(),
@@ -128,20 +107,14 @@ impl Startup {
         })
     }
 
-    /// The conditions that were first met at a known time.
-    fn known(&self) -> impl Iterator<Item = (&Waiting, Timestamp)> {
-        let stages = self.stages.iter();
-        stages.filter_map(|stage| match stage.met {
-            Met::At(at) => Some((stage, at)),
-            Met::NotYet | Met::Earlier => None,
-        })
-    }
-
     fn observe(&mut self, at: Known<'_>, outcome: &Outcome<'_>, now: Timestamp) {
-        let stages = self.stages.iter_mut().zip(&outcome.findings);
-        for (stage, finding) in stages.filter(|(stage, _)| stage.met == Met::NotYet) {
+        for finding in &outcome.findings {
+            let mut unmet = self.stages.iter_mut().filter(|it| it.took.is_none());
+            let Some(stage) = unmet.find(|it| it.condition == finding.requirement.kind) else {
+                continue;
+            };
             if finding.is_met() {
-                stage.met = Met::At(now);
+                stage.took = Some(now.duration_since(self.since).max(SignedDuration::ZERO));
             } else if let Some(component) = component(at, finding)
                 && *component != *stage.component
             {

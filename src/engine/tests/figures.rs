@@ -99,7 +99,7 @@ fn how_long_each_condition_took_is_counted_when_a_node_is_first_released() {
             Count::Rule(_, RuleCount::StartedUp(stages)) => Some(stages),
             _ => None,
         });
-        let told = |stage: &Stage| (stage.condition.to_string(), stage.took.as_secs());
+        let told = |stage: &Stage| (stage.condition.to_string(), stage.took.unwrap().as_secs());
         stages
             .map(|stages| stages.iter().map(told).collect())
             .collect()
