@@ -90,7 +90,8 @@ impl NodeWork {
     /// Restarts all measurements of time, because the clock was set.
     pub fn measure_anew(&mut self, now: Timestamp) {
         let anew = self.memories.iter().cloned().map(|memory| Memory {
-            since: memory.since.map(|_| now),
+            unmet_since: memory.unmet_since.map(|_| now),
+            met_since: memory.met_since.map(|_| now),
             ..memory
         });
         self.memories = anew.collect();

@@ -98,7 +98,7 @@ impl<'a> Outcome<'a> {
 
     /// Since when its conditions are unmet, in continuous mode.
     pub fn unmet_since(&self) -> Option<Timestamp> {
-        self.memory.as_ref()?.unmet_since()
+        self.memory.as_ref()?.unmet_since
     }
 
     /// Whether the rule adopts a taint that it did not add.
@@ -259,21 +259,13 @@ pub struct Memory {
     pub joining: bool,
     /// Whether the node had the taint at the last evaluation.
     pub tainted: bool,
-    /// Whether the conditions were met at the last evaluation.
-    pub is_met: bool,
-    /// Since when they have been met or unmet without a break; `None` while they are met under a rule without a settle period.
-    pub since: Option<Timestamp>,
+    /// Since when the conditions have been unmet; `None` while they are met.
+    pub unmet_since: Option<Timestamp>,
+    /// Since when they have been met without a break, under a rule with a settle period; `None` while they are unmet.
+    pub met_since: Option<Timestamp>,
 }
 
 impl Memory {
-    pub(super) fn unmet_since(&self) -> Option<Timestamp> {
-        self.since.filter(|_| !self.is_met)
-    }
-
-    pub(super) fn met_since(&self) -> Option<Timestamp> {
-        self.since.filter(|_| self.is_met)
-    }
-
     /// The memories after these outcomes; `None` if they are unchanged.
     pub fn after(outcomes: &[Outcome<'_>], memories: &[Self]) -> Option<Vec<Self>> {
         let remembered = || outcomes.iter().filter_map(|it| it.memory.as_ref());

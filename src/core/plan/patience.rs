@@ -7,8 +7,8 @@ use super::decision::WaitReason;
 use super::make::Draft;
 use super::outcome::{ConditionOutcome, Memory, unmet};
 use super::taint::Claim;
-use crate::api::{ConditionPolicy, Duration, EnforcementMode};
-use crate::rule::{CompiledSpec, Rule};
+use crate::api::{ConditionPolicy, EnforcementMode};
+use crate::rule::{CompiledSpec, RequiredCondition, Rule};
 
 /// A node that joined at most this long ago runs nothing yet: the kubelet and the scheduler take about as long to start pods.
 const PROMPTLY: SignedDuration = SignedDuration::from_secs(5);
@@ -23,40 +23,40 @@ pub fn is_new(joined: Option<Timestamp>, now: Timestamp) -> bool {
 
 impl<'a> Draft<'a> {
     /// What to remember of the node under the rule, and why the rule may not gate the node yet. `rebooted`: when a reboot was seen
-    /// that counts. `settling`: for how long the conditions, which are met, have to stay so before more happens.
+    /// that counts.
     pub(super) fn patience(
         &self,
         claim: Claim<'_, 'a>,
         met: bool,
         findings: &[ConditionOutcome<'_>],
         rebooted: Option<Timestamp>,
-        settling: Option<Duration>,
     ) -> (Option<Memory>, Option<WaitReason>) {
         let (rule, spec, now) = (claim.rule, claim.spec, self.now);
         let held_back = self.history.held_back.contains(&rule.uid);
         let mut memories = self.history.memories.iter();
         let known = memories.find(|memory| memory.rule == rule.uid);
         let is_known = self.history.is_known;
-        let met_since = settling.map(|_| {
+        let settles = met && spec.ours.settle_period.is_some();
+        let met_since = settles.then(|| {
             let since = met_since(spec.policy, findings, known, is_known, now);
             rebooted.map_or(since, |rebooted| since.max(rebooted))
         });
-        let remember = |joining, since| Memory {
+        let unmet_since = (!met).then(|| unmet_since(rule, spec, findings, known, is_known, now));
+        let remember = |joining| Memory {
             rule: rule.uid.clone(),
             was_met: met || known.is_some_and(|known| known.was_met),
             joining,
             tainted: claim.tainted,
-            is_met: met,
-            since,
+            unmet_since,
+            met_since,
         };
         if spec.mode == EnforcementMode::BootstrapOnly {
             // It gates nodes as they join and reboot, and those that it found as it came into force.
             let is_in_use = held_back && !self.was_in_force(rule) && rebooted.is_none();
-            let memory = met_since.map(|since| remember(false, Some(since)));
-            return (memory, is_in_use.then_some(WaitReason::FirstGating));
+            let wait = is_in_use.then_some(WaitReason::FirstGating);
+            return (settles.then(|| remember(false)), wait);
         }
         let joining = self.is_joining(claim, met, known);
-        let unmet_since = (!met).then(|| unmet_since(rule, spec, findings, known, is_known, now));
         let may_gate = || self.history.may_gate.contains(&rule.uid);
         let wait = match unmet_since {
             Some(_) if !joining && held_back => Some(WaitReason::FirstGating),
@@ -65,7 +65,7 @@ impl<'a> Draft<'a> {
         };
         // Another rule, which governs the taint, may have released the node: pods may come, whatever this rule finds.
         let joining = joining && (claim.tainted || claim.governs || spec.dry_run);
-        (Some(remember(joining, unmet_since.or(met_since))), wait)
+        (Some(remember(joining)), wait)
     }
 
     /// Whether the rule has never released the node, so that gating it disrupts nothing: conditions never met, and this process or
@@ -106,7 +106,7 @@ fn unmet_since(
     now: Timestamp,
 ) -> Timestamp {
     let since = match memory {
-        Some(memory) => memory.unmet_since(),
+        Some(memory) => memory.unmet_since,
         None if is_known => None,
         None => on_record(spec.policy, findings),
     };
@@ -136,10 +136,8 @@ fn last(mut times: impl Iterator<Item = Option<Timestamp>>) -> Option<Timestamp>
     last.filter(|last| *last > Timestamp::MIN)
 }
 
-/// Since when the conditions have been met without a break.
-///
-/// As for [`unmet_since`], the times on the Node count where this process has not seen the conditions turn. A reporter's transition
-/// after that tells of a break that was not seen. Where a time is unknown, the whole period begins.
+/// Since when the conditions have been met without a break: as this process saw, else by the times on the Node, which are of
+/// statuses alone; from now on where one is unknown. A reporter's later transition tells of a break that was not seen.
 fn met_since(
     policy: ConditionPolicy,
     findings: &[ConditionOutcome<'_>],
@@ -148,24 +146,19 @@ fn met_since(
     now: Timestamp,
 ) -> Timestamp {
     let met = || findings.iter().filter(|it| it.is_met());
-    // The times on the Node are of statuses alone.
-    let is_plain = |it: &ConditionOutcome<'_>| {
-        it.requirement.reasons.is_empty() && it.requirement.values.is_empty()
+    let Some(known) = memory.and_then(|it| it.met_since) else {
+        let is_plain = |it: &RequiredCondition| it.reasons.is_empty() && it.values.is_empty();
+        let times = met().map(|it| it.transition().filter(|_| is_plain(it.requirement)));
+        let recorded = last(times).filter(|_| !is_known);
+        return recorded.map_or(now, |since| since.min(now));
     };
-    let times = met().map(|it| it.transition().filter(|_| is_plain(it)));
-    let known = memory.and_then(Memory::met_since);
-    let since = match (known, policy) {
-        (Some(known), ConditionPolicy::AnyOf) => Some(known),
-        (Some(known), ConditionPolicy::AllOf) => {
-            let reported = met().filter(|it| !it.requirement.source.is_synthesized());
-            let turned = reported.filter_map(ConditionOutcome::transition);
-            turned.filter(|at| *at <= now).chain([known]).max()
-        }
-        (None, _) if is_known => None,
-        (None, ConditionPolicy::AllOf) => last(times),
-        (None, ConditionPolicy::AnyOf) => times.flatten().min(),
+    // With `AnyOf`, another one that is met may have stayed so.
+    let is_proof = |it: &&ConditionOutcome<'_>| {
+        policy == ConditionPolicy::AllOf && !it.requirement.source.is_synthesized()
     };
-    since.map_or(now, |since| since.min(now))
+    let turned = met().filter(is_proof);
+    let turned = turned.filter_map(ConditionOutcome::transition);
+    turned.filter(|at| *at <= now).fold(known, Timestamp::max)
 }
 
 /// Why a continuous rule that has come into force may not gate a node in use yet; `None` if it may.
@@ -208,8 +201,8 @@ mod tests {
             was_met,
             joining: false,
             tainted: false,
-            is_met: false,
-            since: Some(at(unmet_since)),
+            unmet_since: Some(at(unmet_since)),
+            met_since: None,
         }
     }
 

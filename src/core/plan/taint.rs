@@ -8,7 +8,7 @@ use super::decision::{Decision, Situation, WaitReason, decide};
 use super::judged::Judged;
 use super::make::{Active, Draft, Taints};
 use super::node_plan::{ChangeKind, TaintChange};
-use super::outcome::{ConditionOutcome, Memory, Origin, Outcome, Standing};
+use super::outcome::{ConditionOutcome, Origin, Outcome, Standing};
 use super::patience::is_new;
 use crate::api::{EnforcementMode, RegateOn, TaintEffect, TaintPolicy};
 use crate::condition::{Facts, Trust, Watch};
@@ -95,12 +95,10 @@ impl<'a> Draft<'a> {
         let absence = judged.absence.or(facts.unselected(&spec.selector));
         let rebooted = rebooted.map(|reboot| reboot.seen);
         let completed = bootstrap.counts() || rule.leaves_alone(self.node.created);
-        let bootstraps = spec.mode == EnforcementMode::BootstrapOnly && !completed;
-        let settling = spec.ours.settle_period;
-        let settling = settling.filter(|_| met && (claim.tainted || bootstraps));
-        let (memory, wait) = self.patience(claim, met, &judged.findings, rebooted, settling);
-        let met_since = memory.as_ref().and_then(Memory::met_since);
-        let settles = met_since.and_then(|since| since.checked_add(settling?.as_std()).ok());
+        let (memory, wait) = self.patience(claim, met, &judged.findings, rebooted);
+        let met_since = memory.as_ref().and_then(|it| it.met_since);
+        let period = spec.ours.settle_period;
+        let settles = met_since.and_then(|since| since.checked_add(period?.as_std()).ok());
         let settles = settles.filter(|until| self.now < *until);
         let is_held = claim.tainted && !met && !rule.is_suspended();
         let mut deadline = is_held.then(|| self.deadline(claim)).flatten();
@@ -144,7 +142,6 @@ impl<'a> Draft<'a> {
     }
 
     /// Asks the decision table once: what to do, and whether that completes the bootstrap. Records which evidence the answer awaits.
-    #[allow(clippy::too_many_arguments, reason = "each is a fact of its own")]
     fn decide(
         &mut self,
         claim: Claim<'_, 'a>,
