@@ -4,7 +4,7 @@ use smallvec::SmallVec;
 
 use super::make::Draft;
 use super::node_plan::{NewCondition, Urgency};
-use super::outcome::{ConditionOutcome, Outcome, Standing};
+use super::outcome::{Outcome, Standing};
 use crate::api::{ConditionStatus, names::NOT_READY_IN_TIME};
 use crate::condition::{self, Condition};
 use crate::object::NodeCondition;
@@ -36,11 +36,10 @@ impl Draft<'_> {
         let publishes = self.cluster.publish_conditions;
         let in_force = |it: &&Outcome| publishes && !it.is_dry_run() && !it.rule.is_suspended();
         let in_force = self.plan.outcomes.iter().filter(in_force);
-        let findings = in_force.flat_map(|outcome| &outcome.findings);
+        let all = in_force.flat_map(|outcome| &outcome.findings);
         // What one rule leaves out may be what another waits for: the condition of those that leave out nothing comes first.
-        let is_whole = |it: &&ConditionOutcome| it.requirement.except.is_empty();
-        let whole = findings.clone().filter(is_whole);
-        for result in whole.chain(findings.filter(|it| !is_whole(it))) {
+        let whole = all.clone().filter(|it| it.requirement.except.is_empty());
+        for result in whole.chain(all) {
             let Some(condition) = result.condition.as_ref() else {
                 continue;
             };

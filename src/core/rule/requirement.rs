@@ -41,6 +41,8 @@ impl RequiredCondition {
         let ours = asked.nodegate.unwrap_or_default();
         let number = ours.minimum.and_then(|it| u64::try_from(it).ok());
         let number = number.and_then(NonZeroU64::new).map(Minimum::Number);
+        let except = ours.except.iter().filter_map(|it| it.split_once('/'));
+        let except = except.map(|(namespace, name)| ObjectKey::new(namespace, name));
         Self {
             source: Source::of(&asked.type_, classes),
             kind: asked.type_.into(),
@@ -49,7 +51,7 @@ impl RequiredCondition {
             minimum: number.or(ours.minimum_from_label.map(Minimum::FromLabel)),
             reasons: ours.reasons,
             values: ours.values,
-            except: ours.except.iter().filter_map(|it| key(it)).collect(),
+            except: except.collect(),
         }
     }
 
@@ -129,12 +131,6 @@ impl RequiredCondition {
         };
         (status, Some(detail))
     }
-}
-
-/// Parses `<namespace>/<name>`.
-fn key(text: &str) -> Option<ObjectKey> {
-    let (namespace, name) = text.split_once('/')?;
-    Some(ObjectKey::new(namespace, name))
 }
 
 impl Minimum {
