@@ -114,15 +114,11 @@ impl Backing {
             let unmade = of_condition(rule, condition, around, lacks_driver, is_reported);
             backing.findings.extend(unmade);
         }
-        for kind in spec
-            .reported()
-            .filter(|_| spec.ours.heartbeat_timeout.is_some())
-        {
-            let mut there = selected()
-                .filter_map(|node| node.condition(kind))
-                .peekable();
+        let is_timed = spec.ours.heartbeat_timeout.is_some();
+        for kind in spec.reported().filter(|_| is_timed) {
+            let there = || selected().filter_map(|node| node.condition(kind));
             let beats = around.beating.is_some_and(|it| it.contains(kind));
-            if !beats && there.peek().is_some() && !there.any(|it| it.beats(None)) {
+            if !beats && there().next().is_some() && !there().any(|it| it.beats(None)) {
                 backing.findings.push(never_renewed(rule, kind));
             }
         }
@@ -175,21 +171,17 @@ impl Backing {
                 Placement::NotMeant => {}
                 Placement::KeptAway(_) => {
                     for taint in staying.iter().filter(|it| !tolerates(daemon_set, it)) {
-                        *keeping_off
-                            .entry([&*taint.key, &*taint.effect])
-                            .or_default() += 1;
+                        let taint = [&*taint.key, &*taint.effect];
+                        *keeping_off.entry(taint).or_default() += 1;
                     }
                 }
             }
         }
-        let kept_off = keeping_off
-            .iter()
-            .map(|(taint, nodes)| kept_off(key, *taint, *nodes, of));
-        self.findings.extend(kept_off);
         if !keeping_off.is_empty() {
-            return;
-        }
-        if runs_on == 0 && of > 0 {
+            let keeping_off = keeping_off.into_iter();
+            let kept_off = keeping_off.map(|(taint, nodes)| kept_off(key, taint, nodes, of));
+            self.findings.extend(kept_off);
+        } else if runs_on == 0 && of > 0 {
             self.findings.push(on_no_node(rule, key, of));
         } else if runs_on < of {
             self.notes.push(format!(
@@ -213,39 +205,29 @@ pub fn left_out_on(
     cluster: ClusterState<'_>,
     state: NodeState<'_>,
 ) -> Vec<Finding> {
-    let (node, classes) = (state.node, cluster.classes);
-    let staying = staying(spec, cluster.rules, node);
-    let is_wanted = |daemon_set: &DaemonSet| is_meant_for(daemon_set, node, &staying);
-    let mut left_out = PassedOver::new();
+    let staying = staying(spec, cluster.rules, state.node);
     let labelled = labelled(spec, cluster);
-    of_classes(&mut left_out, spec, classes, &labelled, is_wanted);
-    left_out.retain(|(is_outside, _), _| !is_outside);
+    let of_classes = labelled.iter().flat_map(|(index, daemon_sets)| {
+        let daemon_sets = daemon_sets.iter().copied();
+        daemon_sets.filter(|it| cluster.classes[*index].has(it))
+    });
     let mut components = spec.components();
     let all = components.find(|it| **it == Component::AllDaemonSets);
     let all = all.and_then(|all| cluster.named(all)).into_iter();
     let all = all.flat_map(|named| cluster.daemon_sets(named.group).values());
-    let counts = |it: &&DaemonSet| it.deleted.is_none() && !it.ignored && !spec.leaves_out(&it.key);
-    let all = all.map(|it| &**it).filter(counts);
-    for daemon_set in all.clone() {
-        if !tolerates(daemon_set, &spec.taint) && is_wanted(daemon_set) {
-            let key = &daemon_set.key;
-            left_out.insert((false, key), shut_out(spec, key, false));
-        }
-    }
-    let of_classes = labelled.iter().flat_map(|(index, daemon_sets)| {
-        let daemon_sets = daemon_sets.iter().copied();
-        daemon_sets.filter(|it| classes[*index].has(it) && !spec.leaves_out(&it.key))
-    });
-    for daemon_set in of_classes.chain(all) {
-        let key = &daemon_set.key;
+    let all = all.map(|it| &**it);
+    let all = all.filter(|it| it.deleted.is_none() && !it.ignored);
+    let mut left_out = BTreeMap::new();
+    for daemon_set in of_classes.chain(all).filter(|it| !spec.leaves_out(&it.key)) {
+        let (key, is_selected) = (&daemon_set.key, selects(daemon_set, state.node));
         let mut pods = state.pods.values().flatten();
         let is_pod = || pods.any(|pod| pod.is_live() && daemon_set.owns(pod));
-        if let Placement::KeptAway(taint) =
-            placement(daemon_set, selects(daemon_set, node), &staying, is_pod)
-        {
-            let kept_away = || kept_away(key, taint);
-            left_out.entry((false, key)).or_insert_with(kept_away);
-        }
+        let finding = match placement(daemon_set, is_selected, &staying, is_pod) {
+            Placement::KeptAway(taint) => kept_away(key, taint),
+            Placement::Meant if !tolerates(daemon_set, &spec.taint) => shut_out(spec, key, false),
+            Placement::Meant | Placement::NotMeant => continue,
+        };
+        left_out.insert(key, finding);
     }
     left_out.into_values().collect()
 }

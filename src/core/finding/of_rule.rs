@@ -100,12 +100,8 @@ pub(super) fn kept_off(key: &ObjectKey, taint: [&str; 2], kept_off: usize, of: u
 /// A `DaemonSet` that the rule does not name, and that a taint of a node, which stays, keeps off it.
 pub(super) fn kept_away(key: &ObjectKey, taint: &Taint) -> Finding {
     let so = "it does not run on this node, and is not waited for";
-    intolerant(
-        key,
-        [&taint.key, &taint.effect],
-        so,
-        ", if it should run there",
-    )
+    let or = ", if it should run there";
+    intolerant(key, [&taint.key, &taint.effect], so, or)
 }
 
 pub(super) fn on_no_node(rule: &str, daemon_set: &ObjectKey, selected: usize) -> Finding {
