@@ -222,12 +222,10 @@ impl NodeCondition {
     /// Whether its reporter renews it: the heartbeat is later than the transition by more than what two calls of a clock differ
     /// by, or has moved while the rest stayed since this known state. Only of such a condition silence means something.
     pub fn beats(&self, known: Option<&Self>) -> bool {
-        let is_later =
-            |(beat, turned): (Timestamp, Timestamp)| beat.duration_since(turned).as_secs() > 1;
-        let has_moved = |known: &Self| {
-            known == self && known.heartbeat.is_some() && known.heartbeat < self.heartbeat
-        };
-        self.heartbeat.zip(self.transition).is_some_and(is_later) || known.is_some_and(has_moved)
+        let has_moved = |known: &Self| known == self && known.heartbeat < self.heartbeat;
+        let times = self.heartbeat.zip(self.transition);
+        let later = times.map(|(beat, turned)| beat.duration_since(turned).as_secs());
+        later > Some(1) || known.is_some_and(has_moved)
     }
 
     /// When its reporter last wrote it, by the reporter's clock.

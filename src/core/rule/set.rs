@@ -13,7 +13,7 @@ use crate::api::RegateOn;
 use crate::condition::{
     Component, LABELS_LAST, NamedComponent, NodeLabels, Observations, PassingTaints, Source, Watch,
 };
-use crate::object::{Node, ObjectKey};
+use crate::object::{Node, NodeCondition, ObjectKey};
 
 /// All rules of the cluster. Of two rules with the same taint key and effect, the earlier one in this order governs.
 #[derive(Debug, Clone, Default)]
@@ -109,17 +109,16 @@ impl RuleSet {
     /// Notes which conditions of this node are renewed, given its state before; returns whether that is news for any rule.
     pub fn see_beats(&mut self, known: Option<&Node>, node: &Node) -> bool {
         let known = known.filter(|known| known.uid == node.uid);
-        let beats = |kind| {
-            let before = known.and_then(|known| known.condition(kind));
-            node.condition(kind).is_some_and(|it| it.beats(before))
-        };
+        let before = |kind: &str| known.and_then(|known| known.condition(kind));
+        let beats = |it: &NodeCondition| it.beats(before(&it.kind));
         let mut is_news = false;
-        let specs = self.rules.iter();
-        let specs = specs.filter_map(|rule| Some((&rule.uid, rule.active()?)));
-        for (uid, spec) in specs.filter(|(_, spec)| spec.ours.heartbeat_timeout.is_some()) {
-            let beating = self.beating.entry(uid.clone()).or_default();
-            for kind in spec.reported() {
-                if !beating.contains(kind) && beats(kind) && spec.selector.matches(&node.labels) {
+        for rule in &self.rules {
+            let spec = rule.active().into_iter();
+            let spec = spec.filter(|it| it.ours.heartbeat_timeout.is_some());
+            let spec = spec.filter(|it| it.selector.matches(&node.labels));
+            for kind in spec.flat_map(CompiledSpec::reported) {
+                if node.condition(kind).is_some_and(beats) {
+                    let beating = self.beating.entry(rule.uid.clone()).or_default();
                     is_news |= beating.insert(kind.clone());
                 }
             }
@@ -156,10 +155,8 @@ impl RuleSet {
         observations: &Observations,
         now: Timestamp,
     ) -> Vec<usize> {
-        let selects = |rule: &Rule| {
-            let spec = rule.active();
-            spec.is_some_and(|spec| spec.selector.matches(&node.labels))
-        };
+        let labels = &node.labels;
+        let selects = |rule: &Rule| rule.active().is_some_and(|it| it.selector.matches(labels));
         let all = 0..self.rules.len();
         let mut selecting: Vec<_> = all.filter(|index| selects(&self.rules[*index])).collect();
         if !observations.recall_anything() {
@@ -168,23 +165,18 @@ impl RuleSet {
         let before = observations.before(LABELS_LAST, now);
         let owns = |rule: &Rule| Ownership::all(node).any(|it| *it.rule_uid == *rule.uid);
         let recalled = NodeLabels::recalled(node, observations, now);
-        for index in 0..self.rules.len() {
-            let rule = &*self.rules[index];
-            let Some(spec) = rule.live() else {
+        let holds = |spec: &&CompiledSpec| node.taint(&spec.taint.key, spec.effect).is_some();
+        for (index, rule) in self.rules.iter().enumerate() {
+            let Some(spec) = rule.live().filter(holds) else {
                 continue;
             };
-            let selected = || {
-                recalled.matches(&spec.selector).is_some()
-                    || before.is_some() && !rule.edited && owns(rule)
-            };
+            let selected = recalled.matches(&spec.selector).is_some()
+                || before.is_some() && !rule.edited && owns(rule);
             let has_the_taint = |it: &usize| {
                 let other = self.rules[*it].live();
                 other.is_some_and(|other| other.taint.is(&spec.taint.key, spec.effect))
             };
-            if node.taint(&spec.taint.key, spec.effect).is_some()
-                && selected()
-                && !selecting.iter().any(has_the_taint)
-            {
+            if selected && !selecting.iter().any(has_the_taint) {
                 selecting.push(index);
             }
         }
