@@ -221,11 +221,8 @@ pub fn foresee(
     let spec = rule.spec.as_ref().ok().filter(|spec| !spec.dry_run)?;
     let mut seen = spec.clone();
     seen.conditions.retain(|it| {
-        let source = &it.source;
-        matches!(
-            source,
-            Source::Node | Source::Nobody | Source::Resource(_) | Source::Label(_)
-        )
+        use Source::{Label, Nobody, Node, Resource};
+        matches!(it.source, Node | Nobody | Resource(_) | Label(_))
     });
     let is_whole = seen.conditions.len() == spec.conditions.len();
     // With `AnyOf`, a condition that is unknown here may be the one that is met.

@@ -477,8 +477,8 @@ impl Engine {
                     }
                 }
                 let now = self.out.now.wall;
-                self.cache
-                    .patched_node(version, *patched, write.taints, now);
+                let taints = write.taints;
+                self.cache.patched_node(version, *patched, taints, now);
             }
         }
         self.cache.schedule.mark(name, Why::Answered);

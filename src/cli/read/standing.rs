@@ -26,19 +26,19 @@ pub(super) async fn standing(
     let named = snapshot.usable().flat_map(|(_, spec)| spec.daemon_sets());
     let missing = named.filter(|key| !groups.values().any(|it| it.contains_key(*key)));
     for key in missing.take(LOOKED_FOR).filter(|_| is_wanted) {
-        let pods = Filter::default().within(Some(&key.namespace)).bound();
-        let pods = match &wanted.node {
-            Some(node) => pods.is("spec.nodeName", node),
-            None => pods,
-        };
+        let mut pods = Filter::default().within(Some(&key.namespace)).bound();
+        if let Some(node) = &wanted.node {
+            pods = pods.is("spec.nodeName", node);
+        }
         let mut pods = source.list(ResourceKind::Pods, &pods);
         while let Ok(Some(json)) = pods.try_next().await {
             let pod = serde_json::from_str(&json).ok();
             if let Some(what) = pod.and_then(|pod| in_place_of(key, &pod)) {
-                let what = format!(
-                    "pods of that name are {what}: label them for a class, and wait for that instead"
+                let advice = "label them for a class, and wait for that instead";
+                found.insert(
+                    key.clone(),
+                    format!("pods of that name are {what}: {advice}"),
                 );
-                found.insert(key.clone(), what);
                 break;
             }
         }

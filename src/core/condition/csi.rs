@@ -107,10 +107,7 @@ pub(super) fn drivers_registered<'a>(
     class: &CriticalComponentClass,
     group: &GroupFacts<'_, 'a>,
 ) -> Condition<'a> {
-    let unmet = unregistered(
-        facts,
-        &named(facts, class, group),
-        class.require_csi_allocatable,
-    );
+    let drivers = named(facts, class, group);
+    let unmet = unregistered(facts, &drivers, class.require_csi_allocatable);
     unmet.unwrap_or_else(|| Condition::met(Detail::CsiDriversRegistered))
 }

@@ -91,12 +91,8 @@ impl<'a> Expected<'a> {
         let daemon_sets = daemon_sets.filter(|it| facts.has(it) && counts(it) && !is_excepted(it));
         for daemon_set in daemon_sets.filter(|it| can_start(it)) {
             let is_pod = || pods.of(daemon_set).next().is_some();
-            match placement(
-                daemon_set,
-                facts.is_selected_by(daemon_set),
-                facts.staying,
-                is_pod,
-            ) {
+            let is_selected = facts.is_selected_by(daemon_set);
+            match placement(daemon_set, is_selected, facts.staying, is_pod) {
                 Placement::Meant => expected.daemon_sets.push(daemon_set),
                 Placement::KeptAway(taint) => expected.left_out.push(LeftOut {
                     daemon_set: &daemon_set.key,

@@ -142,20 +142,20 @@ pub(crate) const PROTECTIONS: &[Protection] = &[
         ("src/core/repair/verdict.rs", "if node.is_in_maintenance() =>", "if node.is_in_maintenance() && !TAKEN_OUT =>"),
     ]),
     without("labels that go are gone at once", ABSENCE, "labeller-restarts", &[
-        ("src/core/condition/absence.rs", "if self.recalls { self.recalled_labels()", "if self.recalls && !TAKEN_OUT { self.recalled_labels()"),
+        ("src/core/condition/absence.rs", "recall: self.recall,", "recall: self.recall.filter(|_| !TAKEN_OUT),"),
     ]),
     without("a rule lets a node go when its labels go", ABSENCE, "labeller-restarts", &[
-        ("src/core/rule/set.rs", "recalled.matches(&spec.selector).is_some()", "false"),
+        ("src/core/rule/set.rs", "labels.matches(&spec.selector)", "false"),
     ]),
     without("a bootstrap is completed by an absence", ABSENCE, "labeller-restarts", &[
         ("src/core/plan/decision.rs", "(Case::AbsenceNotLasted, if it.tainted { Hold } else { NotHeld }, false)",
             "(Case::AbsenceNotLasted, if it.tainted { Hold } else { NotHeld }, TAKEN_OUT && !it.tainted)"),
     ]),
     without("a new leader forgets what an earlier one waited for", ABSENCE, "labels-taken-at-restart", &[
-        ("src/core/condition/observations.rs", "None if has_a_past(node) =>", "None if has_a_past(node) && !TAKEN_OUT =>"),
+        ("src/core/condition/observations.rs", "None => self.first_seen = now,", "None if TAKEN_OUT => {} None => self.first_seen = now,"),
     ]),
     without("a deleted DaemonSet is gone at once", ABSENCE, "daemon-set-re-created", &[
-        ("src/core/condition/absence.rs", "self.recalls && self.now < until", "false"),
+        ("src/core/condition/absence.rs", "self.recall.is_some_and(|it| recalls(until, it))", "false"),
     ]),
     without("a pod that nothing controls is no DaemonSet's", ABSENCE, "daemon-set-re-created", &[
         ("src/core/object/daemon_set.rs", "pod.orphan.as_deref().is_some_and(selects)", "false"),

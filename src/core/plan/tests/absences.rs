@@ -5,7 +5,6 @@ use serde_json::json;
 use Decision::{Gate, GiveUp, Hold, NotHeld, Release};
 
 use super::{gated_by, unmet};
-use crate::condition::Gone;
 use crate::plan::Decision;
 use crate::testing::{
     Builder, DaemonSetBuilder, NodeBuilder, RuleBuilder, World, at, daemon_set, pod, rule, world,
@@ -89,9 +88,9 @@ fn what_is_waited_out_is_said_and_until_when() {
     let world = world(&held()).daemon_set(&cni()).rule(&waits(CRITICAL));
     let world = world.deleted("kube-system/cni", at(3600)).now(at(3605));
     let plan = world.plan();
-    let absence = plan.outcomes[0].absence.unwrap();
+    let absence = plan.outcomes[0].absence.clone().unwrap();
     assert_eq!(absence.until, at(3615));
-    assert_eq!(absence.gone.to_string(), "DaemonSet kube-system/cni");
+    assert_eq!(absence.gone, "DaemonSet kube-system/cni");
     let said = "DaemonSet kube-system/cni is gone: released unless it comes back";
     assert_eq!(plan.outcomes[0].waits_out("n").unwrap().message, said);
     assert_eq!(plan.recheck, Some(at(3615)), "it is evaluated again then");
@@ -173,11 +172,8 @@ fn a_label_that_was_there_for_a_moment_is_waited_for_when_it_goes() {
         (Hold, false),
         "it came 5 minutes ago, and went later"
     );
-    let absence = gone.plan().outcomes[0].absence.unwrap();
-    assert_eq!(
-        (absence.gone, absence.until),
-        (Gone::Label("gpu"), at(3960))
-    );
+    let absence = gone.plan().outcomes[0].absence.clone().unwrap();
+    assert_eq!((&*absence.gone, absence.until), ("label gpu", at(3960)));
     let back = gone.sees(&held().label("gpu", "yes"), at(3905));
     assert_eq!(back.plan().outcomes[0].absence, None);
     assert_eq!(decision(&back.clone().now(at(5000))), (Hold, false));
