@@ -24,8 +24,8 @@ use nodegate_core::selector::Filter;
 use nodegate_engine::Forecast;
 use nodegate_engine::io::{Now, Object, Seen};
 
-/// The most pods whose warning events are read.
-pub(super) const EVENTS_OF: usize = 5;
+/// The most objects of a kind that are looked at more closely.
+pub(super) const LOOKED_AT: usize = 5;
 
 /// The classes and the passing taints, if they are not to be read from the cluster.
 pub(crate) type Configured = Option<(Vec<CriticalComponentClass>, Vec<String>)>;
@@ -234,7 +234,7 @@ async fn events_of_unready(source: &ObjectSource, wanted: &Wanted, snapshot: &mu
     if wanted.node.is_none() {
         return;
     }
-    let pods = snapshot.unready.iter_mut().take(EVENTS_OF);
+    let pods = snapshot.unready.iter_mut().take(LOOKED_AT);
     let lists = pods.map(async |(key, pod)| {
         pod.events = events(source, "Pod", key).await?;
         Ok(())

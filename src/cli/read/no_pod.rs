@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use futures::TryStreamExt;
 use k8s_openapi::api::core::v1::Namespace;
 
-use super::builder::{EVENTS_OF, events};
+use super::builder::{LOOKED_AT, events};
 use super::source::ObjectSource;
 use crate::snapshot::{PendingPod, Snapshot, last_seen};
 use nodegate_cluster::{Gap, ResourceKind};
@@ -29,8 +29,9 @@ pub(super) async fn no_pod(
     let outcomes = plan.iter().flat_map(|plan| &plan.outcomes);
     let missing: BTreeSet<ObjectKey> = outcomes.flat_map(Outcome::missing).cloned().collect();
     drop(plan);
-    for key in missing.into_iter().take(EVENTS_OF) {
-        let unbound = Filter::default().within(Some(&key.namespace));
+    for key in missing.into_iter().take(LOOKED_AT) {
+        let namespace = &key.namespace;
+        let unbound = Filter::default().within(Some(namespace));
         let unbound = unbound.is("spec.nodeName", "");
         let mut pods = source.list(ResourceKind::Pods, &unbound);
         while let Some(json) = pods.try_next().await? {
@@ -40,24 +41,19 @@ pub(super) async fn no_pod(
             }
         }
         let events = events(source, "DaemonSet", &key).await?.into_iter();
-        let mut refusals = events.filter(|it| it.reason.as_deref() == Some("FailedCreate"));
-        let refusal = refusals.next().map(|it| {
-            let since = last_seen(&it);
-            (
-                "event/FailedCreate".into(),
-                it.message.unwrap_or_default(),
-                since,
-            )
+        let mut refused = events.filter(|it| it.reason.as_deref() == Some("FailedCreate"));
+        let refused = refused.next().map(|it| {
+            let (since, message) = (last_seen(&it), it.message.unwrap_or_default());
+            ("event/FailedCreate".into(), message, since)
         });
-        let mut why: Vec<_> = refusal.into_iter().collect();
-        let named = Filter::named(&key.namespace);
+        let named = Filter::named(namespace);
         let spaces = source.all::<Namespace>(ResourceKind::Namespaces, &named);
         let Namespace { metadata, .. } = spaces.await?.pop().unwrap_or_default();
-        let object = format!("namespace/{}", key.namespace);
-        if let Some(since) = metadata.deletion_timestamp {
+        let object = format!("namespace/{namespace}");
+        let going = metadata.deletion_timestamp.map(|since| {
             let going = "it is being deleted: no pod can be created in it";
-            why.push((object.clone(), going.into(), Some(since.0)));
-        }
+            (object.clone(), going.into(), Some(since.0))
+        });
         let labels = snapshot.view.node(node).map(|it| &it.node.labels);
         let lacks = |pair: &str| {
             let (key, value) = pair.trim().split_once('=').unwrap_or((pair, ""));
@@ -65,13 +61,15 @@ pub(super) async fn no_pod(
             label.map_or("", String::as_str) != value
         };
         let mut selectors = metadata.annotations.into_iter().flatten();
-        if let Some((by, selector)) = selectors.find(|(by, selector)| {
+        let narrow = selectors.find(|(by, selector)| {
             NODE_SELECTORS.contains(&&**by) && selector.split(',').any(lacks)
-        }) {
+        });
+        let narrow = narrow.map(|(by, selector)| {
             let narrows = format!("its {by} '{selector}' keeps its pods off this node");
-            why.push((object, narrows, None));
-        }
-        snapshot.no_pod.insert(key, why);
+            (object.clone(), narrows, None)
+        });
+        let why = [refused, going, narrow].into_iter().flatten();
+        snapshot.no_pod.insert(key.clone(), why.collect());
     }
     Ok(())
 }

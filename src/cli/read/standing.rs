@@ -5,14 +5,12 @@ use std::collections::BTreeMap;
 use futures::TryStreamExt;
 use k8s_openapi::api::core::v1::Pod;
 
+use super::builder::LOOKED_AT;
 use super::source::ObjectSource;
 use crate::snapshot::{Depth, Snapshot, Wanted, owner};
 use nodegate_cluster::ResourceKind;
 use nodegate_core::object::ObjectKey;
 use nodegate_core::selector::Filter;
-
-/// The most missing `DaemonSet`s whose pods are looked for.
-const LOOKED_FOR: usize = 5;
 
 /// What stands under the names of missing `DaemonSet`s, on the wanted node or on any. Pods are optional here: a refusal is no gap.
 pub(super) async fn standing(
@@ -25,11 +23,10 @@ pub(super) async fn standing(
     let groups = &snapshot.view.cluster().daemon_sets;
     let named = snapshot.usable().flat_map(|(_, spec)| spec.daemon_sets());
     let missing = named.filter(|key| !groups.values().any(|it| it.contains_key(*key)));
-    for key in missing.take(LOOKED_FOR).filter(|_| is_wanted) {
-        let mut pods = Filter::default().within(Some(&key.namespace)).bound();
-        if let Some(node) = &wanted.node {
-            pods = pods.is("spec.nodeName", node);
-        }
+    for key in missing.take(LOOKED_AT).filter(|_| is_wanted) {
+        let pods = Filter::default().within(Some(&key.namespace)).bound();
+        let here = wanted.node.iter();
+        let pods = here.fold(pods, |pods, node| pods.is("spec.nodeName", node));
         let mut pods = source.list(ResourceKind::Pods, &pods);
         while let Ok(Some(json)) = pods.try_next().await {
             let pod = serde_json::from_str(&json).ok();

@@ -185,12 +185,9 @@ impl PendingPod {
 
     /// Whether it is a `DaemonSet`'s pod for this node.
     pub(crate) fn is_for(&self, node: &str) -> bool {
-        let mut terms = self.placement.node_affinity.iter().flatten();
-        terms.any(|term| {
-            term.names
-                .iter()
-                .any(|(name, is_it)| *is_it && name == node)
-        })
+        let terms = self.placement.node_affinity.iter().flatten();
+        let mut names = terms.flat_map(|term| &term.names);
+        names.any(|(name, is_it)| *is_it && name == node)
     }
 
     pub(crate) fn repelled_by<'a>(&self, node: &'a Node) -> impl Iterator<Item = &'a Taint> {
