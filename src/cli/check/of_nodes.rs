@@ -133,10 +133,8 @@ fn makes_nodes_for(pool: &PoolManifest, spec: &CompiledSpec) -> bool {
 
 fn of_descheduler(deployment: &Deployment, rule: &str, spec: &CompiledSpec) -> Option<Finding> {
     let pod = deployment.spec.as_ref()?.template.spec.as_ref()?;
-    let is_it = pod
-        .containers
-        .iter()
-        .any(|it| image(it).contains("descheduler"));
+    let mut images = pod.containers.iter().map(image);
+    let is_it = images.any(|it| it.contains("descheduler"));
     let gates_again =
         spec.mode == EnforcementMode::Continuous && spec.effect == TaintEffect::NoSchedule;
     let key = &spec.taint.key;

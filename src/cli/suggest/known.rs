@@ -42,9 +42,7 @@ fn row(line: &'static str) -> Option<[&'static str; 3]> {
 
 /// The type of a condition to wait for.
 pub(super) fn type_of(condition: &str) -> &str {
-    condition
-        .split_once('=')
-        .map_or(condition, |(kind, _)| kind)
+    condition.split('=').next().unwrap_or(condition)
 }
 
 impl ComponentPurpose {
@@ -87,8 +85,7 @@ fn is_image(image: &str, known: &str) -> bool {
     let path = image.split('@').next().unwrap_or_default();
     let mut parts = path.rsplit('/');
     let name = parts.next().and_then(|it| it.split(':').next());
-    let registry = ['.', ':'];
-    let owner = parts.next().filter(|it| !it.contains(registry));
+    let owner = parts.next().filter(|it| !it.contains(['.', ':']));
     let name = [owner.unwrap_or_default(), name.unwrap_or_default()].join("-");
     let part = known.replace('/', "-");
     name.ends_with(&part) || !known.contains('/') && name.contains(&part)
