@@ -420,13 +420,8 @@ impl Cache {
                 self.take_off(watch, key, gone.map(|gone| gone.node.clone()));
             }
             Watch::DaemonSets(group) => {
-                let gone = self
-                    .stores
-                    .daemon_sets
-                    .entry(group)
-                    .or_default()
-                    .remove(key);
-                if let Some(gone) = gone
+                let shelf = self.stores.daemon_sets.entry(group).or_default();
+                if let Some(gone) = shelf.remove(key)
                     && self.components.depart(group, &gone, self.now)
                 {
                     self.daemon_set_changed(group, &[Some(&gone)]);
@@ -621,11 +616,8 @@ impl Cache {
     fn put_daemon_set(&mut self, group: ComponentGroup, mut state: State<DaemonSet>) {
         let shelf = self.stores.daemon_sets.entry(group).or_default();
         let all = self.components.daemon_sets.entry(group).or_default();
-        if let Some(known) = all.get(&state.key) {
-            state.value.edited = known.edited || **known != state.value;
-            if let Some(at) = &mut state.value.deleted {
-                *at = known.deleted.unwrap_or(self.now);
-            }
+        if let (Some(known), Some(at)) = (all.get(&state.key), &mut state.value.deleted) {
+            *at = known.deleted.unwrap_or(self.now);
         }
         let (daemon_set, known) = shelf.put(state);
         all.insert(daemon_set.key.clone(), daemon_set.clone());

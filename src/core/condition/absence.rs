@@ -1,161 +1,152 @@
-//! What was there until a moment ago. A rule is evaluated with it and without it: where the answers differ, nothing is changed on
-//! the node until the absence has lasted.
+//! What was there until a moment ago. A rule is evaluated with it and, where any of it counted, without it: where the answers differ,
+//! nothing is changed on the node until the absence has lasted.
 
-use std::fmt;
+use std::cell::RefCell;
+use std::fmt::Display;
 
 use jiff::{SignedDuration, Timestamp};
 
 use super::detail::Detail;
 use super::facts::{Condition, Facts};
 use super::labels::NodeLabels;
-use super::observations::LABELS_LAST;
+use super::observations::{LABELS_LAST, Observations};
 use super::source::{Source, is_ours};
 use crate::api::ConditionStatus::{False, True};
 use crate::object::{DELETION_LASTS, DaemonSet, NodeCondition, ObjectKey};
 use crate::selector::Selector;
 
-/// The reason of a condition that names the `DaemonSet`s which have no pod on the node.
-const POD_MISSING: &str = "DaemonSetPodMissing";
+/// What is gone that an earlier controller waited for or went by, by what it left on the node.
+pub(crate) const BEFORE: &str = "what an earlier controller waited for";
 
 /// What is gone, but has not been gone for long enough to count.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Absence<'a> {
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Absence {
     /// From when on it counts as gone.
     pub until: Timestamp,
-    /// What is gone.
-    pub gone: Gone<'a>,
+    /// What is gone: a label of the node (or its value), or a `DaemonSet`, by name.
+    pub gone: String,
 }
 
-/// What is gone.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-#[allow(missing_docs, reason = "the names say it")]
-pub enum Gone<'a> {
-    DaemonSet(&'a ObjectKey),
-    /// The node's label of this key, or its value.
-    Label(&'a str),
-    /// What an earlier controller waited for or went by, by what it left on the node.
-    Before,
+/// An evaluation in which what was there until a moment ago counts as there. It notes what counted.
+#[derive(Debug)]
+pub struct Recall<'a> {
+    observations: &'a Observations,
+    now: Timestamp,
+    /// Of what counted, that which is the first to count as gone.
+    first: RefCell<Option<Absence>>,
 }
 
-impl fmt::Display for Gone<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::DaemonSet(key) => write!(f, "DaemonSet {key}"),
-            Self::Label(key) => write!(f, "label {key}"),
-            Self::Before => f.write_str("what an earlier controller waited for"),
+impl<'a> Recall<'a> {
+    pub(crate) fn new(observations: &'a Observations, now: Timestamp) -> Self {
+        let first = RefCell::default();
+        Self {
+            observations,
+            now,
+            first,
         }
     }
-}
 
-impl Absence<'_> {
-    /// If anything is gone.
-    pub(crate) fn any(self) -> Option<Self> {
-        (self.until < Timestamp::MAX).then_some(self)
+    /// Whether what is gone counts as there, as it does until this time.
+    fn counts(&self, until: Timestamp, gone: impl Display) -> bool {
+        let counts = self.now < until;
+        if counts {
+            let gone = gone.to_string();
+            let known = self.first.take().into_iter();
+            self.first
+                .replace(known.chain([Absence { until, gone }]).min());
+        }
+        counts
+    }
+
+    /// Whether what this process has never seen counts for so long after it began, because an earlier one left something that says so.
+    pub(crate) fn before(&self, lasts: SignedDuration) -> bool {
+        self.counts(self.observations.first_seen + lasts, BEFORE)
+    }
+
+    /// The last value of a label that fits, if the node had it until a moment ago; no label is `None`.
+    pub(super) fn label(
+        &self,
+        key: &str,
+        fits: impl Fn(Option<&str>) -> bool,
+    ) -> Option<Option<&'a str>> {
+        let (value, at) = self.observations.former_label(key, fits)?;
+        self.counts(at + LABELS_LAST, format_args!("label {key}"))
+            .then_some(value)
+    }
+
+    /// What counted although it is gone: of that, the first to count as gone.
+    pub(crate) fn absence(self) -> Option<Absence> {
+        self.first.into_inner()
     }
 }
 
 impl<'a> Facts<'_, 'a> {
     /// Whether the `DaemonSet` counts as there.
     pub(super) fn has(&self, daemon_set: &DaemonSet) -> bool {
-        let until = daemon_set.counts_until();
-        until.is_none_or(|until| self.recalls && self.now < until)
-    }
-
-    /// Whether the `DaemonSet` selects the node by name and labels.
-    pub(super) fn is_selected_by(&self, daemon_set: &DaemonSet) -> bool {
-        self.labels().selected_by(daemon_set).is_some()
+        let key = &daemon_set.key;
+        let recalls = |until, it: &Recall<'_>| it.counts(until, format_args!("DaemonSet {key}"));
+        let counts = |until| self.recall.is_some_and(|it| recalls(until, it));
+        daemon_set.counts_until().is_none_or(counts)
     }
 
     /// The labels that count.
-    pub(crate) fn labels(&self) -> NodeLabels<'a> {
-        if self.recalls {
-            self.recalled_labels()
-        } else {
-            NodeLabels::of(self.node)
+    pub(crate) fn labels(&self) -> NodeLabels<'_, 'a> {
+        NodeLabels {
+            node: self.node,
+            recall: self.recall,
         }
     }
 
-    /// The labels that the node has, or had until a moment ago.
-    fn recalled_labels(&self) -> NodeLabels<'a> {
-        NodeLabels::recalled(self.node, self.observations, self.now)
+    /// What is gone, if only that makes a rule with this selector select the node.
+    pub(crate) fn unselected(&self, selector: &Selector) -> Option<Absence> {
+        let recall = Recall::new(self.observations, self.now);
+        let labels = NodeLabels {
+            node: self.node,
+            recall: Some(&recall),
+        };
+        let is_selected = labels.matches(selector) || recall.before(LABELS_LAST);
+        recall.absence().filter(|_| is_selected)
     }
 
-    /// What only recalled makes a rule with this selector select the node.
-    pub(crate) fn unselected(&self, selector: &Selector) -> Option<Absence<'a>> {
-        let observations = self.observations;
-        let recalls = observations.recall_anything();
-        let selected = recalls.then(|| self.recalled_labels().matches(selector))?;
-        let before = || observations.before(LABELS_LAST, self.now);
-        selected.or_else(before)?.any()
-    }
-
-    /// What conditions from this source would count if it were recalled.
-    pub(crate) fn absence(&self, source: &Source) -> Option<Absence<'a>> {
-        let group = self.group(source)?;
-        let daemon_sets = group.daemon_sets.values();
-        daemon_sets.filter_map(|it| self.absence_of(it)).min()
-    }
-
-    /// The label of this key, if it would count if it were recalled.
-    pub(crate) fn absent_label(&self, key: &str) -> Option<Absence<'a>> {
-        self.recalled_labels().has(key)?.any()
-    }
-
-    /// What would make the `DaemonSet` count if it were recalled.
-    fn absence_of(&self, daemon_set: &'a DaemonSet) -> Option<Absence<'a>> {
-        let until = daemon_set.counts_until();
-        if until.is_none() && !self.observations.recall_anything() {
-            return None;
-        }
-        let selected = self.recalled_labels().selected_by(daemon_set)?;
-        let gone = Gone::DaemonSet(&daemon_set.key);
-        let deleted = until.map(|until| Absence { until, gone });
-        let first = deleted.map_or(selected, |it| it.min(selected));
-        first.any().filter(|it| self.now < it.until)
-    }
-
-    /// The condition as an earlier controller published it, if only an absence makes `found` another one, and this process has not
-    /// seen for long enough that it lasts.
-    pub(crate) fn published(
+    /// The condition as an earlier controller published it, if what makes `found` another one may be an absence that this process
+    /// has not seen for long enough.
+    pub(super) fn published(
         &self,
         kind: &str,
         source: &Source,
         found: &Condition<'a>,
-    ) -> Option<(Condition<'a>, Absence<'a>)> {
-        // For nothing lasts longer.
-        self.observations.before(LABELS_LAST, self.now)?;
-        let published = self.node.condition(kind)?;
-        if !is_ours(kind, &published.reason) {
-            return None;
-        }
+    ) -> Option<Condition<'a>> {
+        let recall = self.recall?;
+        let published = self
+            .node
+            .condition(kind)
+            .filter(|it| is_ours(kind, &it.reason))?;
+        let (reason, message) = (&published.reason, &published.message);
         let lasts = match (published.status, found.status) {
             (True, False) if matches!(found.detail, Detail::DaemonSetNotFound { .. }) => {
                 DELETION_LASTS
             }
-            (False, True) => self.lasts(source, published)?,
+            (False, True) if reason == "DaemonSetPodMissing" => self.lasts(source, published)?,
             _ => return None,
         };
-        let absence = self.observations.before(lasts, self.now)?;
-        let (reason, message) = (&published.reason, &published.message);
-        let condition = Condition::new(published.status, Detail::Reported { reason, message });
-        Some((condition, absence))
+        let counts = recall.before(lasts);
+        counts.then(|| Condition::new(published.status, Detail::Reported { reason, message }))
     }
 
-    /// How long those `DaemonSet`s must be absent that a published condition says have no pod here, and that are not waited for now;
-    /// `None` if each has a pod.
+    /// How long those `DaemonSet`s must be absent that a published condition names and that have no pod here; `None` if each has one.
     fn lasts(&self, source: &Source, published: &NodeCondition) -> Option<SignedDuration> {
         let group = self.group(source)?;
-        let words = published.message.split([' ', ',']);
-        let words = words.filter(|_| published.reason == POD_MISSING);
-        let keys = words.filter_map(|it| it.split_once('/'));
+        let keys = published.message.split([' ', ',']);
+        let keys = keys.filter_map(|it| it.split_once('/'));
         let lasts = keys.filter_map(|(namespace, name)| {
-            let known = group.daemon_sets.get(&ObjectKey::new(namespace, name));
-            let Some(known) = known.filter(|it| it.deleted.is_none()) else {
+            let Some(known) = group.daemon_sets.get(&ObjectKey::new(namespace, name)) else {
                 return Some(DELETION_LASTS);
             };
-            let mut pods = group.pods.iter();
-            let has_a_pod = pods.any(|pod| pod.is_live() && known.owns(pod));
-            (!has_a_pod && !known.edited).then_some(LABELS_LAST)
+            let has_a_pod = group
+                .pods
+                .iter()
+                .any(|pod| pod.is_live() && known.owns(pod));
+            (!has_a_pod).then_some(LABELS_LAST)
         });
         lasts.max()
     }

@@ -5,6 +5,7 @@ use std::fmt;
 
 use jiff::Timestamp;
 
+use super::absence::Recall;
 use super::detail::Detail;
 use super::devices::Devices;
 use super::groups::{Component, CriticalComponentClass, NamedComponent, Question};
@@ -38,8 +39,8 @@ pub struct Facts<'f, 'a> {
     pub except: &'a [ObjectKey],
     pub observations: &'a Observations,
     pub trust: Trust<'a>,
-    /// Whether what was there until a moment ago counts as there.
-    pub recalls: bool,
+    /// Where what was there until a moment ago counts as there.
+    pub recall: Option<&'f Recall<'a>>,
     pub now: Timestamp,
 }
 
@@ -134,9 +135,8 @@ impl<'a> Facts<'_, 'a> {
             return Some(self.trust.assess(condition, self.observations, self.now));
         }
         let condition = self.synthesized(source)?;
-        let before = || Some(self.published(kind, source, &condition)?.0);
-        let before = self.recalls.then(before).flatten();
-        let condition = before.unwrap_or(condition);
+        let published = self.published(kind, source, &condition);
+        let condition = published.unwrap_or(condition);
         // What has not been seen yet may turn out to be still unmet, since the same time.
         let unmet = condition.is_to_be_seen().then_some(ConditionStatus::False);
         let status = unmet.unwrap_or(condition.status);

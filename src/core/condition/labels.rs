@@ -1,60 +1,29 @@
-//! A node's labels: those that it has, and those that it had until a moment ago.
+//! A node's labels: those that it has and, where they are recalled, those that it had until a moment ago.
 
-use jiff::Timestamp;
-
-use super::absence::{Absence, Gone};
-use super::observations::Observations;
+use super::absence::Recall;
 use crate::object::{DaemonSet, Node, NodeAffinityTerm};
 use crate::selector::{Requirement, Selector};
 
 /// The labels of a node that count.
 #[derive(Debug, Clone, Copy)]
-pub struct NodeLabels<'a> {
-    node: &'a Node,
-    former: Option<(&'a Observations, Timestamp)>,
+pub struct NodeLabels<'f, 'a> {
+    pub(crate) node: &'a Node,
+    pub(crate) recall: Option<&'f Recall<'a>>,
 }
 
-/// That labels match which are there.
-const FOR_EVER: Absence<'static> = Absence {
-    until: Timestamp::MAX,
-    gone: Gone::Before,
-};
-
-/// The first to count as gone, if all of these match.
-fn all<'a>(mut each: impl Iterator<Item = Option<Absence<'a>>>) -> Option<Absence<'a>> {
-    each.try_fold(FOR_EVER, |first, it| Some(first.min(it?)))
-}
-
-/// Where labels match only with one that went, that is said with the match.
-impl<'a> NodeLabels<'a> {
+impl<'a> NodeLabels<'_, 'a> {
     /// The labels that the node has.
     pub fn of(node: &'a Node) -> Self {
-        let former = None;
-        Self { node, former }
-    }
-
-    /// The labels that the node has at this time, or had until a moment before.
-    pub(crate) fn recalled(node: &'a Node, observations: &'a Observations, now: Timestamp) -> Self {
-        let former = Some((observations, now));
-        Self { node, former }
+        Self { node, recall: None }
     }
 
     /// The value of this label.
     pub(crate) fn get(self, key: &str) -> Option<&'a str> {
-        let value = self.node.labels.get(key).map(String::as_str);
-        value.or_else(|| {
-            let (observations, now) = self.former?;
-            observations.former_label(key, |it| it.is_some(), now)?.1
-        })
-    }
-
-    /// Whether there is a label of this key.
-    pub(crate) fn has(self, key: &str) -> Option<Absence<'a>> {
-        self.fit(key, |it| it.is_some())
+        self.fitting(key, |it| it.is_some()).flatten()
     }
 
     /// Whether the selector of a rule matches.
-    pub(crate) fn matches(self, selector: &Selector) -> Option<Absence<'a>> {
+    pub(crate) fn matches(self, selector: &Selector) -> bool {
         self.meet(selector.requirements())
     }
 
@@ -66,18 +35,16 @@ impl<'a> NodeLabels<'a> {
     }
 
     /// Whether the node is one of the `DaemonSet`'s by name and labels, whatever its taints.
-    pub(super) fn selected_by(self, daemon_set: &DaemonSet) -> Option<Absence<'a>> {
-        if !self.may_be_selected_by(daemon_set) {
-            return None;
-        }
-        let own = daemon_set.node_selector.iter();
-        let own = own.map(|(key, value)| self.fit(key, |it| it == Some(value.as_str())));
-        let affinity = daemon_set.node_affinity.iter();
-        let affinity = affinity.map(|terms| {
-            let terms = terms.iter().filter(|term| self.is_named_by(term));
-            terms.filter_map(|term| self.meet(&term.labels)).max()
-        });
-        all(own.chain(affinity))
+    pub(super) fn selected_by(self, daemon_set: &DaemonSet) -> bool {
+        let fits = |(key, value): (&String, &String)| {
+            let value = Some(value.as_str());
+            self.fitting(key, |it| it == value).is_some()
+        };
+        let is_of = |term: &NodeAffinityTerm| self.is_named_by(term) && self.meet(&term.labels);
+        let mut affinity = daemon_set.node_affinity.iter();
+        self.may_be_selected_by(daemon_set)
+            && daemon_set.node_selector.iter().all(fits)
+            && affinity.all(|terms| terms.iter().any(is_of))
     }
 
     fn is_named_by(self, term: &NodeAffinityTerm) -> bool {
@@ -85,16 +52,18 @@ impl<'a> NodeLabels<'a> {
         term.names.iter().all(fits)
     }
 
-    fn meet(self, requirements: &[Requirement]) -> Option<Absence<'a>> {
-        let each = requirements.iter();
-        all(each.map(|it| self.fit(&it.key, |value| it.operator.accepts(value))))
+    fn meet(self, requirements: &[Requirement]) -> bool {
+        let mut each = requirements.iter();
+        each.all(|it| {
+            self.fitting(&it.key, |value| it.operator.accepts(value))
+                .is_some()
+        })
     }
 
-    fn fit(self, key: &str, fits: impl Fn(Option<&str>) -> bool) -> Option<Absence<'a>> {
-        if fits(self.node.labels.get(key).map(String::as_str)) {
-            return Some(FOR_EVER);
-        }
-        let (observations, now) = self.former?;
-        Some(observations.former_label(key, fits, now)?.0)
+    /// The value of this label that fits, where no label is `None`.
+    fn fitting(self, key: &str, fits: impl Fn(Option<&str>) -> bool) -> Option<Option<&'a str>> {
+        let value = self.node.labels.get(key).map(String::as_str);
+        let former = || self.recall?.label(key, &fits);
+        fits(value).then_some(value).or_else(former)
     }
 }

@@ -20,7 +20,8 @@ mod tests;
 mod trust;
 mod watch;
 
-pub use absence::{Absence, Gone};
+pub(crate) use absence::BEFORE;
+pub use absence::{Absence, Recall};
 pub(crate) use daemon_sets::Revisions;
 pub use detail::{Detail, Hint};
 pub use facts::{Condition, Counted, Facts, GroupFacts};

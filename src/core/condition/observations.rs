@@ -7,10 +7,8 @@ use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::absence::{Absence, Gone};
-use super::source::is_ours;
 use crate::api::ConditionStatus;
-use crate::api::names::{READY_DEADLINE_PREFIX, TAINT_ADDED_BY_PREFIX};
+use crate::api::names::READY_DEADLINE_PREFIX;
 use crate::object::{CsiDriver, CsiNode, KUBELETS_CONDITIONS, Node};
 
 /// How long after a reboot evidence that may never be renewed does not count (conditions written only on change, CSI drivers that
@@ -19,8 +17,8 @@ pub(super) const NOT_RENEWED: SignedDuration = SignedDuration::from_mins(6);
 
 /// How long a label must have been gone or otherwise: a labeller that restarts takes 3.5 minutes for 2,000 nodes.
 pub(crate) const LABELS_LAST: SignedDuration = SignedDuration::from_mins(5);
-/// How many labels that have changed are remembered of a node, and how many values of each: a kubelet may change any number.
-const MOST_FORMER: (usize, usize) = (1_000, 4);
+/// How many values of labels that have changed are remembered of a node: a kubelet may change any number.
+const MOST_FORMER: usize = 1_000;
 
 /// What this process has observed of one node over time.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -39,17 +37,10 @@ pub struct Observations {
     pub(super) registered: BTreeSet<String>,
     /// The deadlines that are or were on record, by the UID of their rule, for existing rules.
     deadlines: BTreeMap<Arc<str>, SeenDeadline>,
-    /// What was otherwise until a moment ago; `None` if nothing was.
-    former: Option<Box<Former>>,
-}
-
-/// What was otherwise on a node until a moment ago.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-struct Former {
-    /// The values of labels, each with when it went; `None` for no such label.
-    labels: BTreeMap<String, Vec<(Option<String>, Timestamp)>>,
-    /// When this process first saw the node, if an earlier one has left something on it.
-    first_seen: Option<Timestamp>,
+    /// The labels that the node had until a moment ago, by key and value (`None`: it had none), and when each went.
+    former: BTreeMap<(String, Option<String>), Timestamp>,
+    /// When this process first saw the node.
+    pub(super) first_seen: Timestamp,
 }
 
 /// An observed reboot.
@@ -110,13 +101,6 @@ impl Heartbeat {
     }
 }
 
-/// Whether a controller has published conditions on the node, or owns a taint of it.
-fn has_a_past(node: &Node) -> bool {
-    let mut conditions = node.conditions.iter();
-    let mut owners = node.annotations_about(TAINT_ADDED_BY_PREFIX);
-    conditions.any(|it| is_ours(&it.kind, &it.reason)) || owners.next().is_some()
-}
-
 fn last_write(node: &Node, kind: &str) -> LastWrite {
     let condition = node.condition(kind)?;
     Some((condition.status, condition.written()))
@@ -152,11 +136,8 @@ impl Observations {
         }
         let known = known.filter(|known| known.uid == node.uid);
         match known {
-            Some(known) => self.see_labels(&known.labels, &node.labels, now),
-            None if has_a_past(node) => {
-                self.former.get_or_insert_default().first_seen = Some(now);
-            }
-            None => {}
+            Some(known) => self.see_labels(known, node, now),
+            None => self.first_seen = now,
         }
         self.follow(followed, known.unwrap_or(node), now);
         let mut any_moved = false;
@@ -188,65 +169,33 @@ impl Observations {
     }
 
     /// Notes how labels have changed, and forgets what has lasted.
-    pub fn see_labels(
-        &mut self,
-        known: &BTreeMap<String, String>,
-        labels: &BTreeMap<String, String>,
-        now: Timestamp,
-    ) {
-        if known == labels && self.former.is_none() {
-            return;
-        }
-        let former = self.former.get_or_insert_default();
-        let has_lasted = |at: &mut Timestamp| *at + LABELS_LAST <= now;
-        former.first_seen.take_if(has_lasted);
-        let former = &mut former.labels;
-        former.retain(|_, values| {
-            values.retain(|(_, at)| now < *at + LABELS_LAST);
-            !values.is_empty()
-        });
-        let came = labels.keys().filter(|key| !known.contains_key(*key));
-        for key in known.keys().chain(came) {
-            let was = known.get(key);
-            let is_kept = former.len() < MOST_FORMER.0 || former.contains_key(key);
-            if was == labels.get(key) || !is_kept {
-                continue;
-            }
-            let values = former.entry(key.clone()).or_default();
-            values.retain(|(value, _)| value.as_ref() != was);
-            values.push((was.cloned(), now));
-            if values.len() > MOST_FORMER.1 {
-                values.remove(0);
+    pub fn see_labels(&mut self, known: &Node, node: &Node, now: Timestamp) {
+        self.former.retain(|_, at| now < *at + LABELS_LAST);
+        for key in known.labels.keys().chain(node.labels.keys()) {
+            let was = known.labels.get(key);
+            if was != node.labels.get(key) && self.former.len() < MOST_FORMER {
+                self.former.insert((key.clone(), was.cloned()), now);
             }
         }
-        self.former
-            .take_if(|it| it.labels.is_empty() && it.first_seen.is_none());
     }
 
-    /// What may have gone before this process saw the node, and counts for this long after that, if it still does.
-    pub(crate) fn before(&self, lasts: SignedDuration, now: Timestamp) -> Option<Absence<'_>> {
-        let until = self.former.as_ref()?.first_seen? + lasts;
-        let gone = Gone::Before;
-        (now < until).then_some(Absence { until, gone })
+    /// Whether anything may have been otherwise a moment ago: something was, or this process had not seen the node yet.
+    pub fn recall_anything(&self, now: Timestamp) -> bool {
+        !self.former.is_empty() || now < self.first_seen + LABELS_LAST
     }
 
-    /// Whether anything was otherwise a moment ago.
-    pub fn recall_anything(&self) -> bool {
-        self.former.is_some()
-    }
-
-    /// The last value of a label that fits, if it was there until a moment before this time.
+    /// The last value of a label that fits, of those that it had until a moment ago, and when it went.
     pub(super) fn former_label(
         &self,
         key: &str,
         fits: impl Fn(Option<&str>) -> bool,
-        now: Timestamp,
-    ) -> Option<(Absence<'_>, Option<&str>)> {
-        let (key, values) = self.former.as_ref()?.labels.get_key_value(key)?;
-        let mut values = values.iter().rev();
-        let (value, at) = values.find(|(value, _)| fits(value.as_deref()))?;
-        let (until, gone) = (*at + LABELS_LAST, Gone::Label(key));
-        (now < until).then_some((Absence { until, gone }, value.as_deref()))
+    ) -> Option<(Option<&str>, Timestamp)> {
+        let values = self.former.range((key.to_owned(), None)..);
+        let values = values.take_while(|((it, _), _)| it == key);
+        let values = values.map(|((_, value), at)| (value.as_deref(), *at));
+        values
+            .filter(|(value, _)| fits(*value))
+            .max_by_key(|(_, at)| *at)
     }
 
     /// Notes that the last observation may be long outdated, so that it proves no recent write.
@@ -346,12 +295,8 @@ impl Observations {
         if let Some(boot) = &mut self.boot {
             boot.seen = now;
         }
-        if let Some(former) = &mut self.former {
-            former.first_seen = former.first_seen.map(|_| now);
-            for (_, at) in former.labels.values_mut().flatten() {
-                *at = now;
-            }
-        }
+        self.first_seen = now;
+        self.former.values_mut().for_each(|at| *at = now);
         for heartbeat in &mut self.heartbeats {
             heartbeat.first_seen = now;
             heartbeat.moved = heartbeat.moved.map(|_| now);

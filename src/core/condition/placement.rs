@@ -98,5 +98,5 @@ pub fn placement<'a>(
 
 /// Whether the node is one of the `DaemonSet`'s by name and labels, whatever its taints.
 pub fn selects(daemon_set: &DaemonSet, node: &Node) -> bool {
-    NodeLabels::of(node).selected_by(daemon_set).is_some()
+    NodeLabels::of(node).selected_by(daemon_set)
 }

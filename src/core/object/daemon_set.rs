@@ -34,11 +34,8 @@ pub struct DaemonSet {
     pub key: ObjectKey,
     /// The UID, which its pods' owner references name.
     pub uid: Arc<str>,
-    /// When this process saw that it was deleted; the minimum timestamp if it was before. `None` while it is there: also while its
-    /// pods are being orphaned, which takes time.
+    /// When this process saw that it was deleted; the minimum if it was before. `None` also while its pods are being orphaned.
     pub deleted: Option<Timestamp>,
-    /// Whether its author has changed it since this process first saw it.
-    pub edited: bool,
     /// Whether rules that wait for all `DaemonSet`s leave it out: its own label `nodegate.dev/ignore` is `true`.
     pub ignored: bool,
     /// Matches its pods; `None` if the selector is invalid.
@@ -183,7 +180,6 @@ impl Kind for DaemonSet {
             key: ObjectKey::of(&object.metadata),
             uid: object.uid().unwrap_or_default(),
             deleted: (object.is_deleting() && !is_orphaning).then_some(Timestamp::MIN),
-            edited: false,
             ignored: object.label(IGNORE_LABEL) == Some("true"),
             selector: selector.filter(|selector| !selector.is_empty()),
             template_generation: generation.and_then(|it| it.parse().ok()),

@@ -2,48 +2,51 @@
 
 use super::outcome::ConditionOutcome;
 use crate::api::ConditionPolicy;
-use crate::condition::{Absence, Facts};
-use crate::rule::{CompiledSpec, Minimum, RequiredCondition};
+use crate::condition::{Absence, Facts, Recall};
+use crate::rule::{CompiledSpec, RequiredCondition};
 
 /// What a rule's conditions on a node say.
 pub(super) struct Judged<'a> {
     /// Whether they are met under the rule's policy.
     pub met: bool,
     pub findings: Vec<ConditionOutcome<'a>>,
-    /// What has just gone, if they are met or unmet only because of that. Then `met` and `findings` are those that leave the node
-    /// as it is.
-    pub absence: Option<Absence<'a>>,
+    /// What has just gone, if they are met or unmet only because of that. Then `met` and `findings` leave the node as it is.
+    pub absence: Option<Absence>,
 }
 
 impl<'a> Judged<'a> {
     /// Of a node that has the rule's taint or not.
     pub(super) fn of(spec: &'a CompiledSpec, tainted: bool, facts: &Facts<'_, 'a>) -> Self {
-        let (met, findings) = evaluate(spec, facts);
-        let absences = findings.iter().flat_map(|it| {
-            let RequiredCondition { kind, source, .. } = it.requirement;
-            let label = it.requirement.minimum.as_ref().and_then(Minimum::label);
-            let label = label.and_then(|label| facts.absent_label(label));
-            let condition = it.condition.as_ref();
-            let before = condition.and_then(|it| facts.published(kind, source, it));
-            [facts.absence(source), label, before.map(|it| it.1)]
-        });
-        let absence = absences.flatten().min();
-        let recalls = Facts {
-            recalls: true,
+        let recall = Recall::new(facts.observations, facts.now);
+        let recalling = Facts {
+            recall: Some(&recall),
             ..*facts
         };
-        let recalled = absence.map(|_| evaluate(spec, &recalls));
-        match recalled.filter(|recalled| recalled.0 != met) {
-            None => Self {
-                met,
-                findings,
-                absence: None,
-            },
-            Some((_, recalled)) => Self {
-                met: !tainted,
-                findings: if met == tainted { recalled } else { findings },
-                absence,
-            },
+        let recalled = evaluate(spec, &recalling);
+        let absence = recall.absence();
+        // Where nothing counted that is gone, things are so.
+        let as_is = absence.as_ref().map(|_| evaluate(spec, facts));
+        match as_is {
+            Some(as_is) if as_is.0 != recalled.0 => {
+                let (met, findings) = if recalled.0 == tainted {
+                    as_is
+                } else {
+                    recalled
+                };
+                Self {
+                    met,
+                    findings,
+                    absence,
+                }
+            }
+            as_is => {
+                let (met, findings) = as_is.unwrap_or(recalled);
+                Self {
+                    met,
+                    findings,
+                    absence: None,
+                }
+            }
         }
     }
 }

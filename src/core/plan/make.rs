@@ -99,7 +99,7 @@ impl<'a> Draft<'a> {
             except: &[],
             observations: state.observations,
             trust: Trust::default(),
-            recalls: false,
+            recall: None,
             now: self.now,
         };
         for (key, effect) in self.taints_to_plan(active, &owned) {

@@ -41,7 +41,7 @@ pub struct Outcome<'a> {
     /// The readiness deadline, or why it is unknown, if a rule with a `repair` gates a node that it has never released.
     pub deadline: Option<Result<Deadline, NoTtl>>,
     /// What is gone that keeps the node as it is, because it may come back.
-    pub absence: Option<Absence<'a>>,
+    pub absence: Option<Absence>,
     /// What to do with a late node under a governing rule, or what a dry run would do; `None` while repair is postponed.
     pub verdict: Option<Verdict<'a>>,
 }

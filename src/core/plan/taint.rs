@@ -92,7 +92,8 @@ impl<'a> Draft<'a> {
         let judged = Judged::of(spec, claim.tainted, &facts);
         let met = judged.met;
         // A node that is held by labels that went is not repaired either.
-        let absence = judged.absence.or(facts.unselected(&spec.selector));
+        let absence = judged.absence.clone();
+        let absence = absence.or_else(|| facts.unselected(&spec.selector));
         let rebooted = rebooted.map(|reboot| reboot.seen);
         let completed = bootstrap.counts() || rule.leaves_alone(self.node.created);
         let (memory, wait) = self.patience(claim, met, &judged.findings, rebooted);
@@ -114,7 +115,7 @@ impl<'a> Draft<'a> {
         }
         self.requeue(&judged.findings, decision, deadline.as_ref());
         self.recheck(settles);
-        self.recheck(absence.map(|it| it.until));
+        self.recheck(absence.as_ref().map(|it| it.until));
         let adopts = claim.governs && is_held && decision == Decision::Hold;
         Outcome {
             rule,

@@ -86,7 +86,7 @@ impl RequiredCondition {
     pub fn judge<'a>(
         &'a self,
         condition: &Condition<'a>,
-        labels: NodeLabels<'a>,
+        labels: NodeLabels<'_, 'a>,
     ) -> (ConditionStatus, Option<Detail<'a>>) {
         let status = condition.status;
         let reason = condition.detail.reason();
@@ -134,16 +134,8 @@ impl RequiredCondition {
 }
 
 impl Minimum {
-    /// The label that says how many.
-    pub(crate) fn label(&self) -> Option<&str> {
-        match self {
-            Self::Number(_) => None,
-            Self::FromLabel(label) => Some(label),
-        }
-    }
-
     /// How many there have to be on a node with these labels, or why its label does not say it.
-    pub fn on<'a>(&'a self, labels: NodeLabels<'a>) -> Result<NonZeroU64, Detail<'a>> {
+    pub fn on<'a>(&'a self, labels: NodeLabels<'_, 'a>) -> Result<NonZeroU64, Detail<'a>> {
         let label = match self {
             Self::Number(number) => return Ok(*number),
             Self::FromLabel(label) => label,

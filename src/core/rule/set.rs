@@ -11,7 +11,8 @@ use super::rejection::Rejection;
 use super::taint_key::is_foreign;
 use crate::api::RegateOn;
 use crate::condition::{
-    Component, LABELS_LAST, NamedComponent, NodeLabels, Observations, PassingTaints, Source, Watch,
+    Component, LABELS_LAST, NamedComponent, NodeLabels, Observations, PassingTaints, Recall,
+    Source, Watch,
 };
 use crate::object::{Node, NodeCondition, ObjectKey};
 
@@ -155,28 +156,31 @@ impl RuleSet {
         observations: &Observations,
         now: Timestamp,
     ) -> Vec<usize> {
-        let labels = &node.labels;
-        let selects = |rule: &Rule| rule.active().is_some_and(|it| it.selector.matches(labels));
-        let all = 0..self.rules.len();
-        let mut selecting: Vec<_> = all.filter(|index| selects(&self.rules[*index])).collect();
-        if !observations.recall_anything() {
+        let selects = |index: &usize| {
+            let spec = self.rules[*index].active();
+            spec.is_some_and(|spec| spec.selector.matches(&node.labels))
+        };
+        let mut selecting: Vec<_> = (0..self.rules.len()).filter(selects).collect();
+        if !observations.recall_anything(now) {
             return selecting;
         }
-        let before = observations.before(LABELS_LAST, now);
+        let recall = &Recall::new(observations, now);
+        let labels = NodeLabels {
+            node,
+            recall: Some(recall),
+        };
         let owns = |rule: &Rule| Ownership::all(node).any(|it| *it.rule_uid == *rule.uid);
-        let recalled = NodeLabels::recalled(node, observations, now);
-        let holds = |spec: &&CompiledSpec| node.taint(&spec.taint.key, spec.effect).is_some();
         for (index, rule) in self.rules.iter().enumerate() {
-            let Some(spec) = rule.live().filter(holds) else {
-                continue;
-            };
-            let selected = recalled.matches(&spec.selector).is_some()
-                || before.is_some() && !rule.edited && owns(rule);
+            let Some(spec) = rule.live() else { continue };
             let has_the_taint = |it: &usize| {
                 let other = self.rules[*it].live();
                 other.is_some_and(|other| other.taint.is(&spec.taint.key, spec.effect))
             };
-            if selected && !selecting.iter().any(has_the_taint) {
+            if node.taint(&spec.taint.key, spec.effect).is_some()
+                && (labels.matches(&spec.selector)
+                    || !rule.edited && owns(rule) && recall.before(LABELS_LAST))
+                && !selecting.iter().any(has_the_taint)
+            {
                 selecting.push(index);
             }
         }

@@ -72,11 +72,8 @@ impl Entry {
         rules: &RuleSet,
         now: Timestamp,
     ) {
-        if known.labels != node.labels {
-            self.selected_at = 0;
-            let (known, labels) = (&known.labels, &node.labels);
-            self.observations.see_labels(known, labels, now);
-        }
+        self.selected_at = 0;
+        self.observations.see_labels(known, &node, now);
         self.observations.see_deadlines(&node, &rules.repairing);
         self.node = Some(node);
     }
@@ -89,7 +86,7 @@ impl Entry {
             self.selecting = set.selecting(node, &self.observations, now);
             self.observations.follow(&set.followed, node, now);
             self.observations.see_deadlines(node, &set.repairing);
-            let is_settled = !self.observations.recall_anything();
+            let is_settled = !self.observations.recall_anything(now);
             self.selected_at = if is_settled { rules.generation } else { 0 };
         }
     }

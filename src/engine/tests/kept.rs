@@ -114,7 +114,7 @@ kept! {
     ObjectKey { namespace, name }
     ResourceSlice { node, pool, generation, of, devices, tainted }
     DaemonSet {
-        key, uid, deleted, edited, ignored, selector, template_generation, min_ready_seconds, template_labels, node_name, node_selector, node_affinity,
+        key, uid, deleted, ignored, selector, template_generation, min_ready_seconds, template_labels, node_name, node_selector, node_affinity,
         tolerations, unprobed,
     }
     Toleration { key, operator, value, effect, toleration_seconds }
