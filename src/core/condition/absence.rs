@@ -16,7 +16,7 @@ use crate::object::{DELETION_LASTS, DaemonSet, NodeCondition, ObjectKey};
 use crate::selector::Selector;
 
 /// What is gone that an earlier controller waited for or went by, by what it left on the node.
-pub(crate) const BEFORE: &str = "what an earlier controller waited for";
+const BEFORE: &str = "what an earlier controller waited for";
 
 /// What is gone, but has not been gone for long enough to count.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]

@@ -20,7 +20,6 @@ mod tests;
 mod trust;
 mod watch;
 
-pub(crate) use absence::BEFORE;
 pub use absence::{Absence, Recall};
 pub(crate) use daemon_sets::Revisions;
 pub use detail::{Detail, Hint};

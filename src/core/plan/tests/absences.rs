@@ -62,10 +62,14 @@ fn a_daemon_set_that_was_deleted_a_moment_ago_changes_nothing_by_that() {
     let either = either.spec("{conditionPolicy: anyOf, enforcementMode: continuous}");
     let both = waits(AGENT).waits_for("Net");
     let class = waits(CRITICAL);
+    let others = agent().node_selector("pool", "other");
+    let elsewhere = world(&unmet()).naming("tools/agent").daemon_set(&others);
+    let elsewhere = elsewhere.daemon_set(&cni()).rule(&waits(AGENT));
     // What is done within 15 s, and later.
     #[rustfmt::skip]
     let cases = [
         ("named, released by its orphan", with(unmet(), &waits(AGENT)).pod(&ready), (NotHeld, false), (Gate, false)),
+        ("named, meant for others", elsewhere, (NotHeld, false), (Gate, false)),
         ("named, held", with(held(), &waits(AGENT)), (Hold, false), (Hold, false)),
         ("named, held, and its orphan is ready", with(held(), &waits(AGENT)).pod(&ready), (Hold, false), (Hold, false)),
         ("named, not held, and not ready", with(unmet(), &waits(AGENT)), (Gate, false), (Gate, false)),
