@@ -274,7 +274,7 @@ impl Cache {
                 value,
             };
             let (node, _) = self.stores.nodes.put(state);
-            entry.patch(node, &known, &self.rules.set, now);
+            entry.patch(node, &self.rules.set, now);
         }
     }
 

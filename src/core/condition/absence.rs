@@ -91,19 +91,13 @@ impl<'a> Facts<'_, 'a> {
 
     /// The labels that count.
     pub(crate) fn labels(&self) -> NodeLabels<'_, 'a> {
-        NodeLabels {
-            node: self.node,
-            recall: self.recall,
-        }
+        NodeLabels::new(self.node, self.recall)
     }
 
     /// What is gone, if only that makes a rule with this selector select the node.
     pub(crate) fn unselected(&self, selector: &Selector) -> Option<Absence> {
         let recall = Recall::new(self.observations, self.now);
-        let labels = NodeLabels {
-            node: self.node,
-            recall: Some(&recall),
-        };
+        let labels = NodeLabels::new(self.node, Some(&recall));
         let is_selected = labels.matches(selector) || recall.before(LABELS_LAST);
         recall.absence().filter(|_| is_selected)
     }
@@ -139,7 +133,8 @@ impl<'a> Facts<'_, 'a> {
         let keys = published.message.split([' ', ',']);
         let keys = keys.filter_map(|it| it.split_once('/'));
         let lasts = keys.filter_map(|(namespace, name)| {
-            let Some(known) = group.daemon_sets.get(&ObjectKey::new(namespace, name)) else {
+            let known = group.daemon_sets.get(&ObjectKey::new(namespace, name));
+            let Some(known) = known.filter(|it| it.deleted.is_none()) else {
                 return Some(DELETION_LASTS);
             };
             let has_a_pod = group

@@ -91,14 +91,15 @@ impl<'a> Expected<'a> {
         let daemon_sets = daemon_sets.filter(|it| facts.has(it) && counts(it) && !is_excepted(it));
         for daemon_set in daemon_sets.filter(|it| can_start(it)) {
             let is_pod = || pods.of(daemon_set).next().is_some();
-            match placed(daemon_set, facts, is_pod) {
+            let is_selected = facts.labels().selected_by(daemon_set);
+            match placement(daemon_set, is_selected, facts.staying, is_pod) {
                 Placement::Meant => expected.daemon_sets.push(daemon_set),
                 Placement::KeptAway(taint) => expected.left_out.push(LeftOut {
                     daemon_set: &daemon_set.key,
                     taint,
                 }),
                 Placement::NotMeant if may_come(daemon_set, facts) => {
-                    expected.to_come.push(&daemon_set.key)
+                    expected.to_come.push(&daemon_set.key);
                 }
                 Placement::NotMeant => {}
             }
@@ -119,16 +120,6 @@ impl<'a> Expected<'a> {
             daemon_sets: Names::of(missing.map(|it| &it.key))?,
         }))
     }
-}
-
-/// Whether the `DaemonSet` runs on the node, by the labels that count.
-fn placed<'a>(
-    daemon_set: &DaemonSet,
-    facts: &Facts<'_, 'a>,
-    is_pod: impl FnOnce() -> bool,
-) -> Placement<'a> {
-    let is_selected = facts.labels().selected_by(daemon_set);
-    placement(daemon_set, is_selected, facts.staying, is_pod)
 }
 
 /// Whether the node, which the `DaemonSet` does not run on by its labels, may get others, and no taint for a role keeps it off.
@@ -174,7 +165,8 @@ pub(super) fn ready<'a>(
         return Condition::unmet(Detail::DaemonSetNotFound { daemon_set });
     };
     let best = PodsByOwner::new(group.pods).best(found, facts);
-    let placement = placed(found, facts, || best.is_some());
+    let is_selected = facts.labels().selected_by(found);
+    let placement = placement(found, is_selected, facts.staying, || best.is_some());
     if placement == Placement::NotMeant {
         let to_come = may_come(found, facts).then(|| labels_to_come(Names::one(daemon_set)));
         return to_come.unwrap_or_else(|| Condition::met(Detail::DaemonSetNotMeant { daemon_set }));

@@ -7,14 +7,18 @@ use crate::selector::{Requirement, Selector};
 /// The labels of a node that count.
 #[derive(Debug, Clone, Copy)]
 pub struct NodeLabels<'f, 'a> {
-    pub(crate) node: &'a Node,
-    pub(crate) recall: Option<&'f Recall<'a>>,
+    node: &'a Node,
+    recall: Option<&'f Recall<'a>>,
 }
 
-impl<'a> NodeLabels<'_, 'a> {
+impl<'f, 'a> NodeLabels<'f, 'a> {
+    pub(crate) fn new(node: &'a Node, recall: Option<&'f Recall<'a>>) -> Self {
+        Self { node, recall }
+    }
+
     /// The labels that the node has.
     pub fn of(node: &'a Node) -> Self {
-        Self { node, recall: None }
+        Self::new(node, None)
     }
 
     /// The value of this label.

@@ -7,8 +7,9 @@ use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 
+use super::source::is_ours;
 use crate::api::ConditionStatus;
-use crate::api::names::READY_DEADLINE_PREFIX;
+use crate::api::names::{READY_DEADLINE_PREFIX, TAINT_ADDED_BY_PREFIX};
 use crate::object::{CsiDriver, CsiNode, KUBELETS_CONDITIONS, Node};
 
 /// How long after a reboot evidence that may never be renewed does not count (conditions written only on change, CSI drivers that
@@ -39,7 +40,7 @@ pub struct Observations {
     deadlines: BTreeMap<Arc<str>, SeenDeadline>,
     /// The labels that the node had until a moment ago, by key and value (`None`: it had none), and when each went.
     former: BTreeMap<(String, Option<String>), Timestamp>,
-    /// When this process first saw the node.
+    /// When this process first saw the node, if an earlier one has left something on it; otherwise long ago.
     pub(super) first_seen: Timestamp,
 }
 
@@ -101,6 +102,13 @@ impl Heartbeat {
     }
 }
 
+/// Whether a controller has published conditions on the node, or owns a taint of it.
+fn has_a_past(node: &Node) -> bool {
+    let mut conditions = node.conditions.iter();
+    let mut owners = node.annotations_about(TAINT_ADDED_BY_PREFIX);
+    conditions.any(|it| is_ours(&it.kind, &it.reason)) || owners.next().is_some()
+}
+
 fn last_write(node: &Node, kind: &str) -> LastWrite {
     let condition = node.condition(kind)?;
     Some((condition.status, condition.written()))
@@ -137,7 +145,8 @@ impl Observations {
         let known = known.filter(|known| known.uid == node.uid);
         match known {
             Some(known) => self.see_labels(known, node, now),
-            None => self.first_seen = now,
+            None if has_a_past(node) => self.first_seen = now,
+            None => {}
         }
         self.follow(followed, known.unwrap_or(node), now);
         let mut any_moved = false;
@@ -295,7 +304,9 @@ impl Observations {
         if let Some(boot) = &mut self.boot {
             boot.seen = now;
         }
-        self.first_seen = now;
+        if self.first_seen != Timestamp::default() {
+            self.first_seen = now;
+        }
         self.former.values_mut().for_each(|at| *at = now);
         for heartbeat in &mut self.heartbeats {
             heartbeat.first_seen = now;

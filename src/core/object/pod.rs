@@ -136,7 +136,6 @@ impl Kind for Pod {
         let ready = conditions.find(|it| it.kind == "Ready" && it.status == "True");
         let generation = object.label(TEMPLATE_GENERATION_LABEL);
         let generation = generation.and_then(|it| it.parse().ok());
-        let revision = object.label(REVISION_LABEL).map(Into::into);
         let annotations = object.metadata.annotations.take().unwrap_or_default();
         let is_controlled = object.owner(|it| it.controller == Some(true)).is_some();
         let labels = (!is_controlled).then(|| object.metadata.labels.clone());
@@ -145,7 +144,7 @@ impl Kind for Pod {
             node: spec.and_then(|spec| spec.node_name).unwrap_or_default(),
             daemon_set: object.owner(|it| it.controller == Some(true) && it.kind == "DaemonSet"),
             terminating: object.is_deleting(),
-            revision,
+            revision: object.label(REVISION_LABEL).map(Into::into),
             template_generation: generation,
             created: object.created(),
             phase: status.phase,

@@ -17,36 +17,19 @@ pub(super) struct Judged<'a> {
 impl<'a> Judged<'a> {
     /// Of a node that has the rule's taint or not.
     pub(super) fn of(spec: &'a CompiledSpec, tainted: bool, facts: &Facts<'_, 'a>) -> Self {
-        let recall = Recall::new(facts.observations, facts.now);
-        let recalling = Facts {
-            recall: Some(&recall),
-            ..*facts
-        };
-        let recalled = evaluate(spec, &recalling);
-        let absence = recall.absence();
+        let notes = Recall::new(facts.observations, facts.now);
+        let recall = Some(&notes);
+        let recalled = evaluate(spec, &Facts { recall, ..*facts });
+        let absence = notes.absence();
         // Where nothing counted that is gone, things are so.
         let as_is = absence.as_ref().map(|_| evaluate(spec, facts));
-        match as_is {
-            Some(as_is) if as_is.0 != recalled.0 => {
-                let (met, findings) = if recalled.0 == tainted {
-                    as_is
-                } else {
-                    recalled
-                };
-                Self {
-                    met,
-                    findings,
-                    absence,
-                }
-            }
-            as_is => {
-                let (met, findings) = as_is.unwrap_or(recalled);
-                Self {
-                    met,
-                    findings,
-                    absence: None,
-                }
-            }
+        let absence = absence.filter(|_| as_is.as_ref().is_some_and(|it| it.0 != recalled.0));
+        let is_kept_by_recall = absence.is_some() && recalled.0 != tainted;
+        let (met, findings) = as_is.filter(|_| !is_kept_by_recall).unwrap_or(recalled);
+        Self {
+            met,
+            findings,
+            absence,
         }
     }
 }

@@ -164,11 +164,8 @@ impl RuleSet {
         if !observations.recall_anything(now) {
             return selecting;
         }
-        let recall = &Recall::new(observations, now);
-        let labels = NodeLabels {
-            node,
-            recall: Some(recall),
-        };
+        let recall = Recall::new(observations, now);
+        let labels = NodeLabels::new(node, Some(&recall));
         let owns = |rule: &Rule| Ownership::all(node).any(|it| *it.rule_uid == *rule.uid);
         for (index, rule) in self.rules.iter().enumerate() {
             let Some(spec) = rule.live() else { continue };

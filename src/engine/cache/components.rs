@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 
 use crate::freshness::{Phase, WatchStates};
 use nodegate_core::condition::{
@@ -14,6 +14,9 @@ use nodegate_core::condition::{
 use nodegate_core::object::{DaemonSet, Kept, ObjectKey, Pod, PodPhase, REVISION_LABEL, State};
 use nodegate_core::rule::RuleSet;
 use nodegate_core::selector::{Filter, Selector};
+
+/// How often `DaemonSet`s that are gone are dropped, at most.
+const SWEEP: SignedDuration = SignedDuration::from_secs(15);
 
 /// What rules can wait for.
 #[derive(Debug, Default)]
@@ -24,6 +27,8 @@ pub(super) struct Components {
     /// The number of the next group of what a rule names.
     pub(super) next_group: usize,
     pub(super) daemon_sets: ByGroup<BTreeMap<ObjectKey, Kept<DaemonSet>>>,
+    /// When those that are gone were last dropped.
+    pub(super) swept: Option<Timestamp>,
     pub(super) with_csi_nodes: bool,
     /// The watches of classes and of `CSINode`s that have not listed yet, of those that rules depend on.
     pub(super) unseen: BTreeSet<Watch>,
@@ -151,10 +156,16 @@ impl Components {
         gone: &Kept<DaemonSet>,
         now: Timestamp,
     ) -> bool {
+        // Not at each deletion: there may be many at a time.
+        if self.swept.is_none_or(|at| now.duration_since(at) >= SWEEP) {
+            for all in self.daemon_sets.values_mut() {
+                all.retain(|_, it| it.counts_until().is_none_or(|until| now < until));
+            }
+            self.swept = Some(now);
+        }
         let Some(all) = self.daemon_sets.get_mut(&group) else {
             return false;
         };
-        all.retain(|_, it| it.counts_until().is_none_or(|until| now < until));
         let at = gone.deleted.unwrap_or(now);
         all.insert(gone.key().clone(), as_deleted(gone, at));
         true
@@ -162,6 +173,7 @@ impl Components {
 
     /// Counts absences from now on, because the clock was set.
     pub(super) fn measure_anew(&mut self, now: Timestamp) {
+        self.swept = None;
         let all = self.daemon_sets.values_mut();
         for it in all.flat_map(BTreeMap::values_mut) {
             if it.deleted.is_some_and(|at| at > Timestamp::MIN) {

@@ -65,15 +65,10 @@ impl Entry {
     }
 
     /// Keeps a node of which a patch has changed metadata alone.
-    pub(super) fn patch(
-        &mut self,
-        node: Kept<Node>,
-        known: &Node,
-        rules: &RuleSet,
-        now: Timestamp,
-    ) {
-        self.selected_at = 0;
+    pub(super) fn patch(&mut self, node: Kept<Node>, rules: &RuleSet, now: Timestamp) {
+        let known = self.node.as_deref().unwrap_or(&node);
         self.observations.see_labels(known, &node, now);
+        self.selected_at = 0;
         self.observations.see_deadlines(&node, &rules.repairing);
         self.node = Some(node);
     }

@@ -220,8 +220,8 @@ fn a_daemon_set_that_comes_and_goes_with_the_taint_gates_ever_less_often() {
     bench.lists(DAEMON_SETS);
     bench.lists(PODS);
     let is_paused = |bench: &Bench| {
-        let ours = &bench.status("r")["nodegate"];
-        ours["pauses"].is_array() && bench.taints("n").is_empty()
+        let pause = &bench.status("r")["nodegate"]["pauses"][0];
+        pause["reason"] == "ReactsToTaint" && bench.taints("n").is_empty()
     };
     for _ in 0..2 * 3600 {
         if is_paused(&bench) {

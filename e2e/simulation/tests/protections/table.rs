@@ -142,7 +142,7 @@ pub(crate) const PROTECTIONS: &[Protection] = &[
         ("src/core/repair/verdict.rs", "if node.is_in_maintenance() =>", "if node.is_in_maintenance() && !TAKEN_OUT =>"),
     ]),
     without("labels that go are gone at once", ABSENCE, "labeller-restarts", &[
-        ("src/core/condition/absence.rs", "recall: self.recall,", "recall: self.recall.filter(|_| !TAKEN_OUT),"),
+        ("src/core/condition/absence.rs", "NodeLabels::new(self.node, self.recall)", "NodeLabels::new(self.node, self.recall.filter(|_| !TAKEN_OUT))"),
     ]),
     without("a rule lets a node go when its labels go", ABSENCE, "labeller-restarts", &[
         ("src/core/rule/set.rs", "labels.matches(&spec.selector)", "false"),
@@ -152,7 +152,7 @@ pub(crate) const PROTECTIONS: &[Protection] = &[
             "(Case::AbsenceNotLasted, if it.tainted { Hold } else { NotHeld }, TAKEN_OUT && !it.tainted)"),
     ]),
     without("a new leader forgets what an earlier one waited for", ABSENCE, "labels-taken-at-restart", &[
-        ("src/core/condition/observations.rs", "None => self.first_seen = now,", "None if TAKEN_OUT => {} None => self.first_seen = now,"),
+        ("src/core/condition/observations.rs", "None if has_a_past(node) =>", "None if has_a_past(node) && !TAKEN_OUT =>"),
     ]),
     without("a deleted DaemonSet is gone at once", ABSENCE, "daemon-set-re-created", &[
         ("src/core/condition/absence.rs", "self.recall.is_some_and(|it| recalls(until, it))", "false"),
