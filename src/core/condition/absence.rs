@@ -64,6 +64,7 @@ impl<'a> Recall<'a> {
     }
 
     /// The last value of a label that fits, if the node had it until a moment ago; no label is `None`.
+    #[expect(clippy::option_option, reason = "that there is no label may fit, too")]
     pub(super) fn label(
         &self,
         key: &str,

@@ -65,6 +65,7 @@ impl<'f, 'a> NodeLabels<'f, 'a> {
     }
 
     /// The value of this label that fits, where no label is `None`.
+    #[expect(clippy::option_option, reason = "that there is no label may fit, too")]
     fn fitting(self, key: &str, fits: impl Fn(Option<&str>) -> bool) -> Option<Option<&'a str>> {
         let value = self.node.labels.get(key).map(String::as_str);
         let former = || self.recall?.label(key, &fits);

@@ -249,7 +249,6 @@ impl<'a> ConditionOutcome<'a> {
 
 /// What this process remembers about one rule on one node between evaluations: a continuous one, or one with a settle period.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub struct Memory {
     /// UID of the rule.
     pub rule: Arc<str>,
