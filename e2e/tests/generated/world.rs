@@ -11,8 +11,8 @@ use kube::api::{DeleteParams, PostParams};
 use kube::{Api, Client, Resource, ResourceExt};
 use serde_json::json;
 use testkit::nodegate::changes::{
-    delete_node, delete_pod, patch_node, patch_node_status, remove_node_condition,
-    set_node_condition, set_pod_ready, set_pod_succeeded,
+    delete_node, delete_pod, patch_node_status, remove_node_condition, set_node_condition,
+    set_pod_ready, set_pod_succeeded,
 };
 use testkit::nodegate::fixtures::{CRITICAL, daemon_set, node, pod, set_csi_drivers};
 use testkit::nodegate::state;
@@ -104,7 +104,7 @@ impl World {
         Ok(())
     }
 
-    /// Something happens to a node; returns what.
+    /// Something happens to a node; returns what. Labels change only as it joins again: what goes from a node counts for minutes more.
     pub(crate) async fn change(&mut self, chance: &mut Chance) -> Result<String> {
         let name = chance.pick(NODES);
         let client = self.client.clone();
@@ -120,17 +120,6 @@ impl World {
                 remove_node_condition(&client, name, kind).await?;
                 format!("{name}: {kind} is no more")
             }
-            4 | 5 => {
-                let (key, values) = chance.pick(LABELS);
-                let value = chance.is(70).then(|| chance.pick(values));
-                patch_node(
-                    &client,
-                    name,
-                    &json!({"metadata": {"labels": {*key: value}}}),
-                )
-                .await?;
-                format!("{name}: label {key} is {value:?}")
-            }
             6 => {
                 let count = chance.pick(&["0", "2", "8"]);
                 let patch = json!({"status": {"allocatable": {RESOURCE: count}}});
@@ -143,7 +132,7 @@ impl World {
                 patch_node_status(&client, name, &patch).await?;
                 format!("{name}: {boot_id}")
             }
-            8 => {
+            4 | 5 | 8 => {
                 let pods = [Part::ReadyPod, Part::UnreadyPod, Part::Check];
                 for part in pods {
                     if self.parts.remove(&(name, part)) {
