@@ -57,7 +57,6 @@ const VALUES: &[(&str, f64)] = &[
     (r#"node_readiness_bootstrap_hold_duration_seconds_count{rule="boot",taint_origin="adopted"}"#, 1.0),
     (r#"nodegate_startup_stage_seconds_count{condition="example.com/Ready",rule="boot"}"#, 1.0),
     (r#"nodegate_startup_last_total{condition="example.com/Ready",rule="boot"}"#, 1.0),
-    (r#"nodegate_startup_component_seconds_count{component="example.com/Ready"}"#, 2.0),
     (r#"node_readiness_api_conflicts_total{operation="add",rule="gate"}"#, 0.0),
     (r#"node_readiness_rule_matched_nodes{rule="gate"}"#, 2.0),
     (r#"node_readiness_nodes_by_state{rule="gate",state="ready"}"#, 2.0),
