@@ -1,8 +1,10 @@
 //! Why `DaemonSet`s have no pod on a node: their pods that wait for room there, and what keeps pods from being made.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use futures::TryStreamExt;
+use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Namespace;
 
 use super::builder::{LOOKED_AT, events};
@@ -19,6 +21,9 @@ const NODE_SELECTORS: [&str; 2] = [
     "scheduler.alpha.kubernetes.io/node-selector",
 ];
 
+/// An object, what it says, and since when.
+type Why = (String, String, Option<Timestamp>);
+
 /// Reads this of the first `DaemonSet`s that the node lacks pods of.
 pub(super) async fn no_pod(
     source: &ObjectSource,
@@ -29,16 +34,11 @@ pub(super) async fn no_pod(
     let outcomes = plan.iter().flat_map(|plan| &plan.outcomes);
     let missing: BTreeSet<ObjectKey> = outcomes.flat_map(Outcome::missing).cloned().collect();
     drop(plan);
+    let mut spaces: BTreeMap<Arc<str>, Vec<Why>> = BTreeMap::new();
     for key in missing.into_iter().take(LOOKED_AT) {
-        let namespace = &key.namespace;
-        let unbound = Filter::default().within(Some(namespace));
-        let unbound = unbound.is("spec.nodeName", "");
-        let mut pods = source.list(ResourceKind::Pods, &unbound);
-        while let Some(json) = pods.try_next().await? {
-            if let Some(pod) = PendingPod::read(&json).filter(|pod| pod.is_for(node)) {
-                let key = ObjectKey::of(&pod.unready.pod.metadata);
-                snapshot.unready.insert(key, pod.unready);
-            }
+        if !spaces.contains_key(&key.namespace) {
+            let why = in_namespace(source, node, &key.namespace, snapshot).await?;
+            spaces.insert(key.namespace.clone(), why);
         }
         let events = events(source, "DaemonSet", &key).await?.into_iter();
         let mut refused = events.filter(|it| it.reason.as_deref() == Some("FailedCreate"));
@@ -46,32 +46,51 @@ pub(super) async fn no_pod(
             let (since, message) = (last_seen(&it), it.message.unwrap_or_default());
             ("event/FailedCreate".into(), message, since)
         });
-        let named = Filter::named(namespace);
-        let spaces = source.all::<Namespace>(ResourceKind::Namespaces, &named);
-        let Namespace { metadata, .. } = spaces.await?.pop().unwrap_or_default();
-        let object = format!("namespace/{namespace}");
-        let going = metadata.deletion_timestamp.map(|since| {
-            let going = "it is being deleted: no pod can be created in it";
-            (object.clone(), going.into(), Some(since.0))
-        });
-        let labels = snapshot.view.node(node).map(|it| &it.node.labels);
-        let lacks = |pair: &str| {
-            let (key, value) = pair.trim().split_once('=').unwrap_or((pair, ""));
-            let label = labels.and_then(|labels| labels.get(key));
-            label.map_or("", String::as_str) != value
-        };
-        let mut selectors = metadata.annotations.into_iter().flatten();
-        let narrow = selectors.find(|(by, selector)| {
-            NODE_SELECTORS.contains(&&**by) && selector.split(',').any(lacks)
-        });
-        let narrow = narrow.map(|(by, selector)| {
-            let narrows = format!("its {by} '{selector}' keeps its pods off this node");
-            (object.clone(), narrows, None)
-        });
-        let why = [refused, going, narrow].into_iter().flatten();
-        snapshot.no_pod.insert(key.clone(), why.collect());
+        let of_namespace = spaces[&key.namespace].iter().cloned();
+        let why = refused.into_iter().chain(of_namespace).collect();
+        snapshot.no_pod.insert(key, why);
     }
     Ok(())
+}
+
+/// What keeps pods of this namespace off the node. Adds the pods that wait for room there to the snapshot.
+async fn in_namespace(
+    source: &ObjectSource,
+    node: &str,
+    namespace: &str,
+    snapshot: &mut Snapshot,
+) -> Result<Vec<Why>, Gap> {
+    let unbound = Filter::default().within(Some(namespace));
+    let unbound = unbound.is("spec.nodeName", "");
+    let mut pods = source.list(ResourceKind::Pods, &unbound);
+    while let Some(json) = pods.try_next().await? {
+        if let Some(pod) = PendingPod::read(&json).filter(|pod| pod.is_for(node)) {
+            let key = ObjectKey::of(&pod.unready.pod.metadata);
+            snapshot.unready.insert(key, pod.unready);
+        }
+    }
+    let named = Filter::named(namespace);
+    let spaces = source.all::<Namespace>(ResourceKind::Namespaces, &named);
+    let Namespace { metadata, .. } = spaces.await?.pop().unwrap_or_default();
+    let object = format!("namespace/{namespace}");
+    let going = metadata.deletion_timestamp.map(|since| {
+        let going = "it is being deleted: no pod can be created in it";
+        (object.clone(), going.into(), Some(since.0))
+    });
+    let labels = snapshot.view.node(node).map(|it| &it.node.labels);
+    let lacks = |pair: &str| {
+        let (key, value) = pair.trim().split_once('=').unwrap_or((pair, ""));
+        let label = labels.and_then(|labels| labels.get(key));
+        label.map_or("", String::as_str) != value
+    };
+    let mut selectors = metadata.annotations.into_iter().flatten();
+    let narrow = selectors
+        .find(|(by, selector)| NODE_SELECTORS.contains(&&**by) && selector.split(',').any(lacks));
+    let narrow = narrow.map(|(by, selector)| {
+        let narrows = format!("its {by} '{selector}' keeps its pods off this node");
+        (object.clone(), narrows, None)
+    });
+    Ok([going, narrow].into_iter().flatten().collect())
 }
 
 #[cfg(test)]
