@@ -97,6 +97,9 @@ impl<'a> Facts<'_, 'a> {
 
     /// What is gone, if only that makes a rule with this selector select the node.
     pub(crate) fn unselected(&self, selector: &Selector) -> Option<Absence> {
+        if !self.observations.recall_anything(self.now) {
+            return None;
+        }
         let recall = Recall::new(self.observations, self.now);
         let labels = NodeLabels::new(self.node, Some(&recall));
         let is_selected = labels.matches(selector) || recall.before(LABELS_LAST);
@@ -111,7 +114,9 @@ impl<'a> Facts<'_, 'a> {
         source: &Source,
         found: &Condition<'a>,
     ) -> Option<Condition<'a>> {
-        let recall = self.recall?;
+        let recall = self
+            .recall
+            .filter(|_| self.now < self.observations.first_seen + LABELS_LAST)?;
         let published = self
             .node
             .condition(kind)

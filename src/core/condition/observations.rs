@@ -180,6 +180,9 @@ impl Observations {
     /// Notes how labels have changed, and forgets what has lasted.
     pub fn see_labels(&mut self, known: &Node, node: &Node, now: Timestamp) {
         self.former.retain(|_, at| now < *at + LABELS_LAST);
+        if known.labels == node.labels {
+            return;
+        }
         for key in known.labels.keys().chain(node.labels.keys()) {
             let was = known.labels.get(key);
             if was != node.labels.get(key) && self.former.len() < MOST_FORMER {
@@ -199,6 +202,9 @@ impl Observations {
         key: &str,
         fits: impl Fn(Option<&str>) -> bool,
     ) -> Option<(Option<&str>, Timestamp)> {
+        if self.former.is_empty() {
+            return None;
+        }
         let values = self.former.range((key.to_owned(), None)..);
         let values = values.take_while(|((it, _), _)| it == key);
         let values = values.map(|((_, value), at)| (value.as_deref(), *at));
