@@ -595,7 +595,7 @@ mod tests {
             ("deleted", failing(rule(), DENIED).deleting(), met(), true, "held", deleted.to_owned() + DENIED, "admit"),
             ("put back", paused("Contended", Some(at(103))), met(), true, "held", UNDONE.to_owned() + "; it tries again in 43 s", "what else writes"),
             ("taken off", paused("Contended", Some(at(59))), node("n"), true, "waiting", UNDONE.to_owned(), "what else writes"),
-            ("waited out", paused("AbsenceNotLasted", Some(at(103))), met(), true, "held", UNDONE.to_owned() + " within 43 s", ""),
+            ("waited out", paused("AbsenceNotLasted", Some(at(103))), met(), true, "held", UNDONE.to_owned() + "; it counts as gone in 43 s", ""),
             ("just found", found("True", "Present", 56), met(), true, "releasing", PROMISE.to_owned(), ""),
             ("found otherwise", found("False", "Present", 0), met(), true, "releasing", PROMISE.to_owned(), ""),
             ("overdue", found("True", "Present", 54), met(), true, "held", late(), ""),

@@ -128,7 +128,7 @@ impl Snapshot {
             let left = pause.until.as_ref().map(|at| at.0.duration_since(self.at));
             let left = left.map_or(0, |left| left.as_secs());
             let again = match pause.reason {
-                PauseReason::AbsenceNotLasted => format!(" within {left} s"),
+                PauseReason::AbsenceNotLasted => format!("; it counts as gone in {left} s"),
                 _ => format!("; it tries again in {left} s"),
             };
             pause.message.clone() + if left > 0 { &again } else { "" }

@@ -140,12 +140,12 @@ impl<'a> Outcome<'a> {
 
     /// What has just gone and keeps the rule from changing this node for now.
     pub fn waits_out(&self, node: &str) -> Option<Pause> {
+        self.governs()?;
         let Absence { gone, until } = self.absence.as_ref()?;
-        let next = if self.tainted { "released" } else { "gated" };
         Some(Pause {
             node_name: node.to_owned(),
             reason: PauseReason::AbsenceNotLasted,
-            message: format!("{gone} is gone: {next} unless it comes back"),
+            message: format!("{gone} is gone, and may come back"),
             until: Some(Time(whole_second(*until))),
         })
     }

@@ -95,7 +95,7 @@ fn what_is_waited_out_is_said_and_until_when() {
     let absence = plan.outcomes[0].absence.clone().unwrap();
     assert_eq!(absence.until, at(3615));
     assert_eq!(absence.gone, "DaemonSet kube-system/cni");
-    let said = "DaemonSet kube-system/cni is gone: released unless it comes back";
+    let said = "DaemonSet kube-system/cni is gone, and may come back";
     assert_eq!(plan.outcomes[0].waits_out("n").unwrap().message, said);
     assert_eq!(plan.recheck, Some(at(3615)), "it is evaluated again then");
     assert_eq!(
