@@ -18,7 +18,6 @@ impl Pauses {
     /// After an unreachable API server, whose return must be noticed soon.
     pub const UNREACHABLE: Self = Self::between(Duration::from_millis(50), Duration::from_secs(2));
 
-    /// Pauses that double from `first` to `longest`.
     pub const fn between(first: Duration, longest: Duration) -> Self {
         Self { first, longest }
     }
@@ -41,7 +40,6 @@ impl Pauses {
     }
 }
 
-/// When something that failed may be retried.
 #[derive(Debug, Clone, Default)]
 pub struct Backoff {
     failures: u32,
@@ -67,7 +65,6 @@ impl Backoff {
         self.not_before = self.not_before.max(Some(at));
     }
 
-    /// Retries at this time instead.
     pub fn retry_at(&mut self, at: Instant) {
         self.not_before = Some(at);
     }

@@ -16,6 +16,7 @@
 //! | [`plan`] | one plan per node, from the decisions of all rules |
 //! | [`finding`] | what is wrong with rules and what they wait for: one message each |
 
+#![allow(missing_docs, reason = "a doc says what the name does not")]
 #![cfg_attr(
     test,
     allow(clippy::disallowed_methods, reason = "tests may begin at any time")
@@ -30,10 +31,6 @@ pub mod condition;
 pub mod config;
 pub mod finding;
 pub mod guard;
-#[allow(
-    missing_docs,
-    reason = "the fields are named as in the API of Kubernetes"
-)]
 pub mod object;
 pub mod plan;
 pub mod repair;

@@ -6,10 +6,8 @@ use jiff::{SignedDuration, Timestamp};
 
 use nodegate_core::plan::{ChangeKind, TaintChange};
 
-/// Something that happened, for metrics.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Count {
-    /// To the rule of this name.
     Rule(Arc<str>, RuleCount),
     /// A rule's status write was skipped because nothing had changed.
     StatusSpared,
@@ -19,9 +17,7 @@ pub enum Count {
     EventDropped,
 }
 
-/// What is counted of a rule.
 #[derive(Debug, Clone, PartialEq)]
-#[allow(missing_docs, reason = "the names say it")]
 pub enum RuleCount {
     /// The rule was created or first seen.
     Came,
@@ -58,7 +54,6 @@ pub enum RuleCount {
 /// A condition of a rule while a node starts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stage {
-    /// The condition's type.
     pub condition: Arc<str>,
     /// What it waited for last: a `DaemonSet` as `namespace/name`, a CSI driver, or else the condition's type.
     pub component: Arc<str>,

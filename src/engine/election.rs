@@ -15,14 +15,11 @@ const RENEW_DEADLINE: Duration = Duration::from_secs(10);
 /// How long an instance runs without watch events. In an outage of the API server a leader ends sooner: it cannot renew the lease.
 const BLIND: Duration = Duration::from_secs(120);
 
-/// What to do about a Lease.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LeaseClaim {
-    /// It is ours.
     Renew,
     /// No one holds it, or its holder has not renewed it in time.
     Take,
-    /// Someone else holds it.
     Wait,
 }
 
@@ -49,15 +46,12 @@ pub fn is_blind(seen: Instant, now: Instant) -> bool {
     now.saturating_duration_since(seen) > BLIND
 }
 
-/// The outcome of an attempt to renew the lease.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Renewal {
     /// The lease is ours, as of when the renewal was requested.
     Held {
-        /// When it was requested.
         asked: Instant,
     },
-    /// Someone else has the lease.
     Taken,
     /// The outcome is unknown.
     Failed,
@@ -74,7 +68,6 @@ pub enum Loss {
     Blind,
 }
 
-/// The term of a leader.
 #[derive(Debug, Clone, Copy)]
 pub struct Term {
     renewed: Instant,

@@ -9,7 +9,6 @@ pub const EVALUATION_ERROR: &str = "EvaluationError";
 pub const ADD_TAINT_ERROR: &str = "AddTaintError";
 pub const REMOVE_TAINT_ERROR: &str = "RemoveTaintError";
 
-/// Why a request failed, or may have failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RequestError {
     #[error("the object has changed in the meantime")]

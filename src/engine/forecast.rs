@@ -25,7 +25,6 @@ use nodegate_core::selector::Filter;
 /// Lists that were made just now are not stale.
 static CURRENT: BTreeSet<Watch> = BTreeSet::new();
 
-/// A view of a listed cluster.
 #[derive(Debug)]
 pub struct Forecast {
     cache: Cache,
@@ -55,17 +54,14 @@ impl Forecast {
         }
     }
 
-    /// Takes in what a list shows.
     pub fn apply(&mut self, seen: Seen) {
         self.cache.apply(seen, self.now);
     }
 
-    /// Starts a list.
     pub fn listing(&mut self, watch: Watch) {
         self.apply(Seen::Init(watch, self.now.monotonic));
     }
 
-    /// Whether all rules are suspended.
     pub fn suspend_all(&mut self, suspends_all: bool) {
         self.cache.suspend_all(suspends_all, self.now.wall);
     }
@@ -103,7 +99,6 @@ impl Forecast {
         self.held_back = held_back.map(|it| it.rule.uid.clone()).collect();
     }
 
-    /// The state that all nodes share.
     pub fn cluster(&self) -> ClusterState<'_> {
         ClusterState {
             stale: &CURRENT,
@@ -114,7 +109,6 @@ impl Forecast {
         }
     }
 
-    /// The state of a node.
     pub fn node(&self, name: &str) -> Option<NodeState<'_>> {
         Some(NodeState {
             knows_rules: true,
@@ -122,7 +116,6 @@ impl Forecast {
         })
     }
 
-    /// All nodes.
     pub fn nodes(&self) -> impl Iterator<Item = &Node> + Clone {
         self.cache.nodes.nodes()
     }
@@ -142,12 +135,10 @@ impl Forecast {
         self.cache.stores.unreadable.left_alone(name)
     }
 
-    /// The objects that cannot be read.
     pub fn unreadable(&mut self) -> Vec<Broken> {
         self.cache.stores.unreadable.tell()
     }
 
-    /// All rules, by precedence.
     pub fn rules(&self) -> &RuleSet {
         self.cache.cluster().rules
     }

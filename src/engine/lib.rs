@@ -2,6 +2,7 @@
 //! its own, and every time is a parameter, so the simulation drives the code that runs in production; the controller
 //! only carries data in and out. Start at `machine`, whose [`io::Input`]s and [`io::Effect`]s are its whole interface.
 
+#![allow(missing_docs, reason = "a doc says what the name does not")]
 #![cfg_attr(
     test,
     allow(clippy::disallowed_methods, reason = "tests may begin at any time")
@@ -14,20 +15,14 @@ mod clock;
 mod conditions;
 mod count;
 pub mod election;
-#[allow(missing_docs, reason = "the names and messages say most")]
 pub mod error;
 mod forecast;
 mod freshness;
-#[allow(
-    missing_docs,
-    reason = "the names of inputs and effects say most, and the simulation drives them"
-)]
 pub mod io;
 mod machine;
 mod map;
 mod node_writes;
 mod nodes;
-#[allow(missing_docs, reason = "the names are those of an Event's fields")]
 pub mod notice;
 mod outbox;
 mod pacer;

@@ -36,7 +36,6 @@ const PULSE: Duration = Duration::from_secs(1);
 /// How many rule evaluations are made in one go: a few milliseconds' work, so that answers, the clock and the lease get a turn.
 const EVALUATIONS: usize = 5_000;
 
-/// The engine.
 #[derive(Debug)]
 pub struct Engine {
     cache: Cache,
@@ -53,7 +52,6 @@ pub struct Engine {
 }
 
 impl Engine {
-    /// A new engine with empty caches.
     pub fn new(settings: &Settings, now: Now) -> Self {
         let pacer = Pacer::new(settings.concurrency, settings.rate);
         Self {
@@ -101,12 +99,10 @@ impl Engine {
         self.clock.rest(now);
     }
 
-    /// What other tasks may read.
     pub fn readers(&self) -> Readers {
         self.cache.stores.readers()
     }
 
-    /// Whether every watch has synced.
     pub fn has_synced(&self) -> bool {
         self.cache.views.have_synced()
     }

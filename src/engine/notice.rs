@@ -112,7 +112,6 @@ topics! {
         "Labelled `DaemonSet`s are in namespaces that their class does not cover.";
 }
 
-/// The object that a notice is about.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct About {
     pub kind: ResourceKind,
@@ -138,7 +137,6 @@ impl About {
     }
 }
 
-/// An Event to post.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Notice {
     pub about: About,

@@ -6,7 +6,6 @@ use std::time::{Duration, Instant};
 
 use super::map::{Map, Set};
 
-/// Why a node is evaluated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Why {
     /// Every node is evaluated anew.

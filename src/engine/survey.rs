@@ -31,7 +31,6 @@ macro_rules! gauges {
             help: $help,
         };)+
 
-        /// All gauges.
         pub const GAUGES: &[Gauge] = &[$($gauge),+];
     };
 }
@@ -76,14 +75,12 @@ gauges! {
 
 /// A value of a gauge, with those of its labels. Several with the same labels add up.
 #[derive(Debug, Clone, PartialEq)]
-#[allow(missing_docs, reason = "the names say it")]
 pub struct Reading {
     pub gauge: &'static str,
     pub labels: Vec<String>,
     pub value: f64,
 }
 
-/// What every gauge is to show.
 #[derive(Debug, Default)]
 pub struct Survey {
     pub readings: Vec<Reading>,

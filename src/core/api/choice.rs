@@ -17,10 +17,8 @@ words! {
     /// How many of a rule's conditions must be met.
     #[derive(Default)]
     pub enum ConditionPolicy {
-        /// All of them.
         #[default]
         AllOf = "allOf",
-        /// At least one.
         AnyOf = "anyOf",
     }
 }
@@ -51,7 +49,6 @@ words! {
     /// What a rule may do with its taint.
     #[derive(Default)]
     pub enum TaintPolicy {
-        /// Add and remove it.
         #[default]
         AddAndRemove = "add-and-remove",
         /// Only remove it, from nodes that registered with it.
@@ -74,7 +71,6 @@ words! {
 words! {
     /// After what a completed bootstrap no longer counts.
     pub enum RegateOn {
-        /// The node has rebooted.
         Reboot = "Reboot",
         /// A maintenance of the node has ended.
         Maintenance = "Maintenance",

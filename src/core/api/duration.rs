@@ -31,12 +31,10 @@ const BAD_UNIT: &str = "needs a unit after each number: one of h, m, s, ms, us, 
 const TOO_LONG: &str = "is too long: at most 2562047h fit";
 
 impl Duration {
-    /// A duration of this many seconds.
     pub const fn from_secs(seconds: u32) -> Self {
         Self(time::Duration::new(seconds as u64, 0))
     }
 
-    /// The same duration as a standard library type.
     pub const fn as_std(self) -> time::Duration {
         self.0
     }

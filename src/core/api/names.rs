@@ -1,12 +1,9 @@
 //! Names that are part of the contract with the Node Readiness Controller: none may change within an API version.
 
-/// API group of the rule.
 pub const GROUP: &str = "readiness.node.x-k8s.io";
 
-/// API version of the rule.
 pub const VERSION: &str = "v1alpha1";
 
-/// Kind of the rule.
 pub const KIND: &str = "NodeReadinessRule";
 
 /// Plural of the rule, as in URLs and RBAC.

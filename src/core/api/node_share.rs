@@ -12,7 +12,6 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(try_from = "IntOrString", into = "IntOrString")]
 pub enum NodeShare {
-    /// This many nodes.
     Nodes(u32),
     /// A percentage of nodes, 0 to 100.
     Percent(u8),

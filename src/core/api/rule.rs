@@ -244,12 +244,10 @@ pub struct ConditionRequirement {
 }
 
 impl NodeReadinessRuleSpec {
-    /// Whether it has anything that is ours.
     pub fn has_nodegate(&self) -> bool {
         self.nodegate.is_some() || self.conditions.iter().any(|it| it.nodegate.is_some())
     }
 
-    /// Whether the rule may add its taint, or only remove it.
     pub fn taint_policy(&self) -> TaintPolicy {
         let ours = self.nodegate.as_ref();
         ours.map(|it| it.taint_policy).unwrap_or_default()

@@ -13,14 +13,12 @@ macro_rules! words {
             Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize,
         )]
         pub enum $name {
-            $( $(#[$variant_attr])* #[allow(missing_docs, reason = "the words say it")] #[serde(rename = $word)] $variant, )+
+            $( $(#[$variant_attr])* #[serde(rename = $word)] $variant, )+
         }
 
         impl $name {
-            /// All words, in order of declaration.
             pub const WORDS: &'static [&'static str] = &[$( $word ),+];
 
-            /// The word as the API writes it.
             pub const fn as_str(self) -> &'static str {
                 match self {
                     $( Self::$variant => $word, )+

@@ -90,7 +90,6 @@ impl<'a> Facts<'_, 'a> {
         daemon_set.counts_until().is_none_or(counts)
     }
 
-    /// The labels that count.
     pub(crate) fn labels(&self) -> NodeLabels<'_, 'a> {
         NodeLabels::new(self.node, self.recall)
     }

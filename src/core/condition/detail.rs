@@ -19,7 +19,6 @@ use crate::object::{ObjectKey, Taint, UnhealthyStorage};
 
 /// Where to look for what a reason's message does not say.
 #[derive(Debug)]
-#[allow(missing_docs, reason = "the names say it")]
 pub enum Hint<'a> {
     /// Nowhere: the condition is met, or the message says all.
     Nothing,
@@ -48,10 +47,8 @@ macro_rules! details {
             $variant:ident $({ $($field:ident: $of:ty),+ })? = $reason:literal, $write:expr => $see:expr;
         )+}
     ) => {
-        /// The reason for a condition's status, by itself or for a rule that asks for more than a status. [`Detail::reason`] is
-        /// the CamelCase form; `Display` is the message.
+        /// The reason for a condition's status, or for what a rule makes of it; `Display` is the message.
         #[derive(Debug, Clone, PartialEq, Eq)]
-        #[allow(missing_docs, reason = "the messages say it")]
         pub enum Detail<'a> {
             $($reported $({ $($its: $type),+ })?,)+
             $($variant $({ $($field: $of),+ })?,)+
@@ -59,7 +56,6 @@ macro_rules! details {
 
         #[allow(unused_variables, reason = "few columns depend on the fields")]
         impl<'a> Detail<'a> {
-            /// The reason in CamelCase.
             pub fn reason(&self) -> &'a str {
                 match self {
                     $(Self::$reported $({ $($its),+ })? => $said,)+
@@ -67,7 +63,6 @@ macro_rules! details {
                 }
             }
 
-            /// Where else to look.
             pub fn hint(&self) -> Hint<'_> {
                 match self {
                     $(Self::$reported $({ $($its),+ })? => $sees,)+

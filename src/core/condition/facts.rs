@@ -24,7 +24,6 @@ const MOST: usize = 1000;
 
 /// What is known about one node at one time. `'a` is the lifetime of the objects, `'f` that of this view of them.
 #[derive(Debug, Clone, Copy)]
-#[allow(missing_docs, reason = "the names say it")]
 pub struct Facts<'f, 'a> {
     pub node: &'a Node,
     pub csi_node: Option<&'a CsiNode>,
@@ -46,7 +45,6 @@ pub struct Facts<'f, 'a> {
 
 /// The objects of a class, or of a component that rules wait for by name, as far as they concern one node.
 #[derive(Debug, Clone, Copy)]
-#[allow(missing_docs, reason = "the names say it")]
 pub struct GroupFacts<'f, 'a> {
     pub daemon_sets: &'a BTreeMap<ObjectKey, Kept<DaemonSet>>,
     /// Its pods on this node. Those that match a named `DaemonSet`'s selector are not all its own.
@@ -58,7 +56,6 @@ pub struct GroupFacts<'f, 'a> {
 
 /// One condition of one node at one time, with the reason for it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[allow(missing_docs, reason = "the names say it")]
 pub struct Condition<'a> {
     pub status: ConditionStatus,
     pub detail: Detail<'a>,
@@ -109,7 +106,6 @@ pub struct Amount<'a> {
     pub of: Counted<'a>,
 }
 
-/// What is counted on a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Counted<'a> {
     /// An extended resource, by name.

@@ -10,11 +10,9 @@ use crate::selector::Selector;
 /// A class of critical components, as configured.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CriticalComponentClass {
-    /// The class's name, for people.
     pub name: String,
     /// Matches the pods and `DaemonSet`s of the class.
     pub selector: Selector,
-    /// Where they are.
     pub namespaces: Namespaces,
     /// Prefix of the class's condition types, with its slash.
     pub condition_prefix: String,
@@ -36,9 +34,7 @@ impl CriticalComponentClass {
     }
 }
 
-/// The namespaces that a class covers.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[allow(missing_docs, reason = "the names say it")]
 pub enum Namespaces {
     All,
     Only(BTreeSet<String>),
@@ -53,7 +49,6 @@ impl Namespaces {
         }
     }
 
-    /// Whether objects of this namespace count.
     pub fn contains(&self, namespace: &str) -> bool {
         match self {
             Self::All => true,
@@ -84,7 +79,6 @@ pub enum ComponentGroup {
 }
 
 impl ComponentGroup {
-    /// The index of the class, if it is one.
     pub fn class(self) -> Option<usize> {
         match self {
             Self::Class(index) => Some(index),
@@ -96,13 +90,10 @@ impl ComponentGroup {
 /// What a rule waits for by name. It is watched from when the first rule names it until the last one does.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Component {
-    /// A `DaemonSet`, and its pods.
     DaemonSet(ObjectKey),
-    /// Every `DaemonSet` of the cluster, and their pods.
     AllDaemonSets,
     /// The pods of a check: their namespace, and the value of their label [`CHECK_LABEL`].
     Check(ObjectKey),
-    /// The `ResourceSlice`s of a DRA driver.
     Devices(Arc<str>),
 }
 
@@ -112,9 +103,7 @@ pub const CHECK_LABEL: &str = "nodegate.dev/check";
 /// A component that rules wait for by name, as far as it is watched.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NamedComponent {
-    /// What it is.
     pub component: Component,
-    /// The group of its objects.
     pub group: ComponentGroup,
     /// Whether everything of it has been seen. Nothing may be decided by it before.
     pub is_seen: bool,
@@ -122,5 +111,4 @@ pub struct NamedComponent {
     pub is_served: bool,
 }
 
-/// A map by component group.
 pub type ByGroup<T> = BTreeMap<ComponentGroup, T>;

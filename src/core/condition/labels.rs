@@ -21,12 +21,10 @@ impl<'f, 'a> NodeLabels<'f, 'a> {
         Self::new(node, None)
     }
 
-    /// The value of this label.
     pub(crate) fn get(self, key: &str) -> Option<&'a str> {
         self.fitting(key, |it| it.is_some()).flatten()
     }
 
-    /// Whether the selector of a rule matches.
     pub(crate) fn matches(self, selector: &Selector) -> bool {
         self.meet(selector.requirements())
     }

@@ -14,7 +14,6 @@ pub struct Names<T> {
 }
 
 impl<T> Names<T> {
-    /// One name.
     pub const fn one(name: T) -> Self {
         Self {
             first: name,

@@ -12,8 +12,7 @@ use crate::api::ConditionStatus;
 use crate::api::names::{READY_DEADLINE_PREFIX, TAINT_ADDED_BY_PREFIX};
 use crate::object::{CsiDriver, CsiNode, KUBELETS_CONDITIONS, Node};
 
-/// How long after a reboot evidence that may never be renewed does not count (conditions written only on change, CSI drivers that
-/// register as before): longer than the usual heartbeat interval of 5 minutes.
+/// How long after a reboot evidence does not count that may never be renewed: longer than the usual heartbeat interval.
 pub(super) const NOT_RENEWED: SignedDuration = SignedDuration::from_mins(6);
 
 /// How long a label must have been gone or otherwise: a labeller that restarts takes 3.5 minutes for 2,000 nodes.
@@ -21,7 +20,6 @@ pub(crate) const LABELS_LAST: SignedDuration = SignedDuration::from_mins(5);
 /// How many values of labels that have changed are remembered of a node: a kubelet may change any number.
 const MOST_FORMER: usize = 1_000;
 
-/// What this process has observed of one node over time.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Observations {
     node_uid: Arc<str>,
@@ -44,7 +42,6 @@ pub struct Observations {
     pub(super) first_seen: Timestamp,
 }
 
-/// An observed reboot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Reboot {
     /// When the new boot was first seen; waiting periods start here.
@@ -56,7 +53,6 @@ pub struct Reboot {
     pub older_by_kubelet: Timestamp,
 }
 
-/// A deadline that is or was on record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct SeenDeadline {
     value: Box<str>,

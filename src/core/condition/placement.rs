@@ -67,7 +67,6 @@ pub fn tolerates(daemon_set: &DaemonSet, taint: &Taint) -> bool {
     !taint.repels_daemon_pods() || tolerations.any(|it| taint.is_tolerated_by(it))
 }
 
-/// Whether a `DaemonSet` runs on a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Placement<'a> {
     /// It has a live pod there, or gets one once only the taints that stay are left.
@@ -78,8 +77,7 @@ pub enum Placement<'a> {
     KeptAway(&'a Taint),
 }
 
-/// Whether the `DaemonSet`, which selects the node by name and labels or not, runs on it with these `staying` taints. A live pod there
-/// (`is_pod`) outweighs labels and taints.
+/// Whether the `DaemonSet`, which selects the node or not, runs on it with these taints. A live pod there outweighs both.
 pub fn placement<'a>(
     daemon_set: &DaemonSet,
     is_selected: bool,

@@ -52,14 +52,12 @@ impl PodEvidence {
 /// A pod that has not been Ready for the `minReadySeconds` of its `DaemonSet` yet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TooNew<'a> {
-    /// The pod that is too new.
     pub pod: &'a ObjectKey,
     seconds: u32,
     until: Timestamp,
 }
 
 impl TooNew<'_> {
-    /// How far it has come at this time.
     pub fn progress(&self, now: Timestamp) -> String {
         let seconds = self.seconds;
         let ready = SignedDuration::from_secs(seconds.into()) - self.until.duration_since(now);

@@ -4,7 +4,6 @@
     clippy::large_enum_variant,
     reason = "nodes are the most frequent, and boxing them would cost an allocation for each event"
 )]
-#![allow(missing_docs, reason = "the variants are named as the kinds")]
 
 use std::time::Instant;
 
@@ -25,11 +24,9 @@ pub enum Seen {
     Apply(Object),
     /// An object was deleted; this is its last known state.
     Delete(Object),
-    /// The list is complete.
     InitDone(Watch),
     /// The watch has begun at this version, or has shown everything up to it.
     Progress(Watch, Version),
-    /// The cluster does not have this resource.
     NotInstalled(Watch),
 }
 
@@ -64,7 +61,6 @@ impl Seen {
 }
 
 impl Object {
-    /// What a watch shows as this JSON.
     pub fn of(watch: Watch, json: &str) -> Self {
         match watch {
             Watch::Nodes => Self::Node(Watched::of(json)),

@@ -74,9 +74,7 @@ static RESERVED: [Reserved; 7] = [
     },
 ];
 
-/// Where the status of a condition type comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[allow(missing_docs, reason = "the names say it")]
 pub enum Source {
     Node,
     Class {
@@ -94,7 +92,6 @@ pub enum Source {
 }
 
 impl Source {
-    /// The source of this condition type, with these classes.
     pub fn of(kind: &str, classes: &[CriticalComponentClass]) -> Self {
         if let Some((reserved, name)) = reserved(kind) {
             return (reserved.source)(name).unwrap_or(Self::Nobody);
@@ -140,7 +137,6 @@ impl Source {
         }
     }
 
-    /// Whether the controller makes the condition.
     pub fn is_synthesized(&self) -> bool {
         !matches!(self, Self::Node | Self::Nobody)
     }
@@ -175,8 +171,7 @@ pub fn counts_something(kind: &str) -> bool {
     reserved(kind).is_some_and(|(reserved, _)| reserved.counts)
 }
 
-/// Whether a condition of this type may be about several `DaemonSet`s, of which a rule may leave some out: of a class, whatever
-/// its prefix, or of all.
+/// Whether a condition of this type may be about several `DaemonSet`s, of which a rule may leave some out.
 pub fn covers_many(kind: &str) -> bool {
     let (prefix, name) = kind.rsplit_once('/').unwrap_or_default();
     prefix == "daemonsets.nodegate.dev" || Question::WORDS.contains(&name)

@@ -11,7 +11,6 @@ use super::observations::{NOT_RENEWED, Observations, Reboot};
 use crate::api::{ConditionStatus, Duration};
 use crate::object::NodeCondition;
 
-/// A rule's requirements for evidence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Trust<'a> {
     /// How long the reporter of a condition may be silent.

@@ -11,7 +11,6 @@ pub const WATCH_LENGTH: Duration = Duration::from_secs(14);
 
 /// Identifies a watch. There are some for each component group: of a class, or of what a rule names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[allow(missing_docs, reason = "the names say it")]
 pub enum Watch {
     Nodes,
     CsiNodes,
@@ -37,7 +36,6 @@ impl Watch {
         Self::NodePools,
     ];
 
-    /// The kind of the watched objects.
     pub const fn resource(self) -> ResourceKind {
         match self {
             Self::Nodes => ResourceKind::Nodes,
@@ -51,7 +49,6 @@ impl Watch {
         }
     }
 
-    /// The kind's name in manifests.
     pub fn kind(self) -> &'static str {
         self.resource().kind()
     }
@@ -61,12 +58,10 @@ impl Watch {
         self.resource().full_name()
     }
 
-    /// Whether a cluster may lack this resource.
     pub fn is_optional(self) -> bool {
         self != Self::Rules && self.resource().may_be_absent()
     }
 
-    /// The component group of the watched objects, if they belong to one.
     pub fn group(self) -> Option<ComponentGroup> {
         match self {
             Self::Pods(group) | Self::DaemonSets(group) | Self::ResourceSlices(group) => {

@@ -20,7 +20,6 @@ use crate::rule::{CompiledSpec, RuleSet};
 
 /// What a cluster has for a rule. What was not read is `None` or left out, and nothing is said of it.
 #[derive(Debug)]
-#[allow(missing_docs, reason = "the names say it")]
 pub struct Around<'a, Nodes, Drivers> {
     pub rules: &'a RuleSet,
     pub classes: &'a [CriticalComponentClass],
@@ -77,7 +76,6 @@ impl<'a, Nodes, Drivers> Around<'a, Nodes, Drivers> {
 /// What stands behind a rule, and what is wrong with it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Backing {
-    /// What is wrong.
     pub findings: Vec<Finding>,
     /// What works, but perhaps not as the author expects: `DaemonSet`s on only some of the nodes, or Ready too early.
     pub notes: Vec<String>,
@@ -87,7 +85,6 @@ pub struct Backing {
 type PassedOver<'a> = BTreeMap<(bool, &'a ObjectKey), Finding>;
 
 impl Backing {
-    /// What stands behind the conditions of a rule.
     pub fn of<'a, Nodes, Drivers>(
         rule: &str,
         spec: &CompiledSpec,
@@ -198,8 +195,7 @@ fn staying<'a>(spec: &CompiledSpec, rules: &RuleSet, node: &'a Node) -> Vec<&'a 
     taints.filter(|it| !passes(it)).collect()
 }
 
-/// What this rule does not wait for on this node, of classes and of all `DaemonSet`s, because it does not tolerate the rule's taint,
-/// or another one that stays.
+/// What this rule leaves out on this node: it does not tolerate the rule's taint, or another one that stays.
 pub fn left_out_on(
     spec: &CompiledSpec,
     cluster: ClusterState<'_>,

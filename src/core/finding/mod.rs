@@ -12,7 +12,6 @@ use crate::text::{documentation, stated};
 pub use backing::{Around, Backing, left_out_on};
 pub use of_rule::{evicts, short_heartbeat};
 
-/// How bad a finding is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Severity {
@@ -20,15 +19,11 @@ pub enum Severity {
     Error,
     /// Something may not work as written.
     Warning,
-    /// It could not be checked.
     Unknown,
-    /// It works as it should.
     Ok,
 }
 
-/// What is checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[allow(missing_docs, reason = "the names say it")]
 pub struct Check {
     pub id: &'static str,
     pub severity: Severity,
@@ -50,7 +45,6 @@ macro_rules! checks {
                 published: &[$(($kind, $reason))?],
             };)+
 
-            /// All checks, in order.
             pub const ALL: &[Self] = &[$(Self::$name),+];
         }
     };
@@ -91,10 +85,8 @@ checks! {
     DELETIONS: Error "NG108" "deletions";
 }
 
-/// What is wrong with one thing.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Finding {
-    /// What was checked.
     #[serde(flatten)]
     pub check: Check,
     /// The object, as `kind/name` or `kind/namespace/name`, its place in a file, or a part of the installation.
@@ -109,7 +101,6 @@ pub struct Finding {
 }
 
 impl Finding {
-    /// A finding about anything.
     pub fn new(
         check: Check,
         object: impl Into<String>,
@@ -125,12 +116,10 @@ impl Finding {
         }
     }
 
-    /// A finding about a rule.
     pub fn of_rule(check: Check, rule: &str, what: impl Into<String>, fix: &str) -> Self {
         Self::new(check, format!("rule/{rule}"), what, fix)
     }
 
-    /// A finding about a `DaemonSet`.
     pub fn of_daemon_set(check: Check, key: &ObjectKey, what: String, fix: &str) -> Self {
         Self::new(check, format!("daemonset/{key}"), what, fix)
     }

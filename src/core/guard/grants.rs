@@ -17,7 +17,6 @@ const GRANT_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// How a node counts for a guard.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[allow(missing_docs, reason = "the names say it")]
 pub enum Member {
     Met,
     /// Its conditions are unmet, and it has the taint or is within its grace period.
@@ -197,7 +196,6 @@ impl Guard {
         next.min()
     }
 
-    /// What the guard permits and holds back now.
     pub fn report(&self) -> Report {
         let zones = self.counts().zones.iter().map(|(zone, tally)| {
             let rate = self.rate(tally);

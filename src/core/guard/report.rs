@@ -9,9 +9,7 @@ use crate::text::counted;
 /// How many zones a summary names, to fit into an event's note of 1024 bytes.
 const NAMED_ZONES: usize = 3;
 
-/// The state of every zone at one moment.
 #[derive(Debug, Clone, PartialEq)]
-#[allow(missing_docs, reason = "the names say it")]
 pub struct Report {
     /// The zones that have nodes, in order.
     pub zones: Vec<ZoneReport>,

@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use super::meta::{ObjectKey, Version};
 
-/// A state of an object.
 #[derive(Debug)]
 pub struct State<T> {
     pub key: ObjectKey,

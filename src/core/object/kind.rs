@@ -75,7 +75,6 @@ impl ResourceKind {
         self.row()[5]
     }
 
-    /// The kind of this name in manifests.
     pub fn of_manifest(kind: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|it| it.kind() == kind)
     }
@@ -88,7 +87,6 @@ impl ResourceKind {
         DynamicObject::url_path(&resource, namespace)
     }
 
-    /// Whether a cluster can be without this resource.
     pub const fn may_be_absent(self) -> bool {
         matches!(
             self,

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use kube::core::ObjectMeta;
 
-/// Namespace and name of a namespaced object.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ObjectKey {
     pub namespace: Arc<str>,

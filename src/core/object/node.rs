@@ -28,7 +28,6 @@ const INTRODUCTION_TAINTS: [&str; 3] = [
     "karpenter.sh/unregistered",
 ];
 
-/// The parts of a node that decisions need.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Node {
     pub name: Arc<str>,
@@ -124,15 +123,13 @@ impl Node {
         added.or(self.created.max(not_before))
     }
 
-    /// Whether the cloud provider, Cluster API and Karpenter have set up the node. Before that it may lack labels, so `DaemonSet`s that
-    /// select nodes by them do not run yet.
+    /// Whether the node has been set up. Before that it may lack labels by which `DaemonSet`s select it.
     pub fn is_introduced(&self) -> bool {
         let mut taints = self.taints.iter();
         !taints.any(|taint| INTRODUCTION_TAINTS.contains(&taint.key.as_str()))
     }
 
-    /// Whether Cluster API or Karpenter may yet give the node labels. The cloud provider's taint does not count: its controller may
-    /// have to run on the node.
+    /// Whether it may get labels yet. Not under the cloud provider's taint alone, whose controller may have to run there.
     pub fn awaits_labels(&self) -> bool {
         let mut taints = self.taints.iter();
         taints.any(|taint| INTRODUCTION_TAINTS[1..].contains(&taint.key.as_str()))
@@ -219,8 +216,7 @@ impl PartialEq for NodeCondition {
 impl Eq for NodeCondition {}
 
 impl NodeCondition {
-    /// Whether its reporter renews it: the heartbeat is later than the transition by more than what two calls of a clock differ
-    /// by, or has moved while the rest stayed since this known state. Only of such a condition silence means something.
+    /// Whether its reporter renews it: the heartbeat is later than the transition, by more than a second, or has moved alone.
     pub fn beats(&self, known: Option<&Self>) -> bool {
         let has_moved = |known: &Self| known == self && known.heartbeat < self.heartbeat;
         let times = self.heartbeat.zip(self.transition);

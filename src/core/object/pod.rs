@@ -16,7 +16,6 @@ use crate::text::quoted;
 pub const REVISION_LABEL: &str = "controller-revision-hash";
 const TEMPLATE_GENERATION_LABEL: &str = "pod-template-generation";
 
-/// The parts of a pod that decisions need.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pod {
     pub key: ObjectKey,

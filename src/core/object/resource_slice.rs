@@ -8,7 +8,6 @@ use serde::de::IgnoredAny;
 use super::kind::ResourceKind;
 use super::watched::{Kind, Lean, Unreadable};
 
-/// The parts of a `ResourceSlice` that decisions need.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ResourceSlice {
     /// The node that has the devices; empty if they belong to no single node.

@@ -31,7 +31,6 @@ impl Unreadable {
 
 /// A kind of object in the API, and how it is read. Decoding skips every field that `Spec` and `Status` do not have.
 pub trait Kind: Clone + Debug + 'static {
-    /// Its group, version and names.
     const RESOURCE: ResourceKind;
     /// The fields of `spec` that are read.
     type Spec: DeserializeOwned;
@@ -57,7 +56,6 @@ pub struct Watched<T> {
 }
 
 impl<T: Kind> Watched<T> {
-    /// The object of this JSON.
     pub fn of(json: &str) -> Self {
         // Errors without the field's path cost less, and are rare.
         let object = serde_json::from_str::<Lean<T>>(json);
@@ -77,12 +75,10 @@ impl<T: Kind> Watched<T> {
         Self { metadata, value }
     }
 
-    /// The value, or why the object is unreadable.
     pub fn read(self) -> Result<T, Unreadable> {
         self.value.map_err(|(why, _)| why)
     }
 
-    /// The value; `None` if the object is unreadable.
     pub fn value(&self) -> Option<&T> {
         self.value.as_ref().ok()
     }

@@ -4,7 +4,6 @@ use jiff::Timestamp;
 
 use crate::api::{EnforcementMode, TaintPolicy};
 
-/// What one rule does to one node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Decision {
     /// Conditions are unmet and the taint is present: it stays.
@@ -21,17 +20,14 @@ pub enum Decision {
     NotHeld,
 }
 
-/// Why a node is not gated yet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WaitReason {
     /// The conditions have not been unmet for long enough.
     Grace {
-        /// When the grace period ends.
         until: Timestamp,
     },
     /// The node is in use, and the rule has come into force: it may not gate such nodes yet, or would gate too many of them.
     FirstGating,
-    /// The disruption guard has not permitted it yet.
     Disruption,
     /// The conditions depend on something that has not been seen yet, or is stale.
     Stale,
@@ -43,7 +39,6 @@ impl Decision {
         matches!(self, Self::Hold | Self::Gate)
     }
 
-    /// Whether the taint is removed.
     pub fn releases(self) -> bool {
         matches!(self, Self::Release | Self::GiveUp)
     }
@@ -69,7 +64,6 @@ pub(super) struct Situation<'f> {
     pub introduced: bool,
     /// Whether the conditions have to stay met for longer.
     pub settling: bool,
-    /// Why the node may not be gated yet.
     pub wait: Option<WaitReason>,
     /// Whether the node has just joined and runs nothing yet.
     pub new: bool,

@@ -5,7 +5,6 @@ use crate::api::ConditionPolicy;
 use crate::condition::{Absence, Facts, Recall};
 use crate::rule::{CompiledSpec, RequiredCondition};
 
-/// What a rule's conditions on a node say.
 pub(super) struct Judged<'a> {
     /// Whether they are met under the rule's policy.
     pub met: bool,

@@ -18,7 +18,6 @@ pub(super) type Taints<'a> = SmallVec<[&'a Taint; 8]>;
 /// A rule that selects the node and for which the controller may act, with its spec.
 pub(super) type Active<'a> = (&'a Rule, &'a CompiledSpec);
 
-/// A plan under construction.
 pub(super) struct Draft<'a> {
     pub(super) cluster: ClusterState<'a>,
     pub(super) state: NodeState<'a>,

@@ -34,12 +34,10 @@ pub struct NodePlan<'a> {
 }
 
 impl<'a> NodePlan<'a> {
-    /// The changes of taints, of all plans.
     pub fn changes(&self) -> impl Iterator<Item = &TaintChange> {
         self.taints.iter().flat_map(|taint| &taint.changes)
     }
 
-    /// The outcome of the rule with this UID.
     pub fn outcome_of(&self, rule: &str) -> Option<&Outcome<'a>> {
         self.outcomes.iter().find(|it| *it.rule.uid == *rule)
     }
@@ -74,7 +72,6 @@ impl<'a> NodePlan<'a> {
         })
     }
 
-    /// Whether the node is released for this rule.
     pub fn releases_for(&self, rule: &Rule) -> bool {
         let is_its_taint = |change: &TaintChange| {
             change.kind == ChangeKind::Removed && change.rule_uid == *rule.uid
@@ -108,14 +105,12 @@ pub struct TaintPlan {
     pub annotations: BTreeMap<String, Option<String>>,
     /// Annotations whose present values the decision depends on: the write must fail if they differ.
     pub relied_on: Vec<String>,
-    /// The taints to add or remove.
     pub changes: Vec<TaintChange>,
     /// UIDs of the rules whose bootstrap it completes.
     pub completes: Vec<Arc<str>>,
 }
 
 impl TaintPlan {
-    /// Whether nothing is written.
     pub fn is_empty(&self) -> bool {
         self.changes.is_empty() && self.annotations.is_empty()
     }
@@ -149,9 +144,7 @@ impl TaintPlan {
     }
 }
 
-/// A taint that is added or removed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[allow(missing_docs, reason = "the names say it")]
 pub struct TaintChange {
     pub kind: ChangeKind,
     pub rule_name: String,
@@ -171,7 +164,6 @@ pub struct TaintChange {
 }
 
 impl TaintChange {
-    /// The taint that changes.
     pub fn id(&self) -> TaintId {
         TaintId {
             key: self.taint.key.clone(),
@@ -181,16 +173,13 @@ impl TaintChange {
 }
 
 words! {
-    /// What happens to a taint.
     pub enum ChangeKind {
         Added = "add",
         Removed = "remove",
     }
 }
 
-/// Which taint: key and effect.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[allow(missing_docs, reason = "the names say it")]
 pub struct TaintId {
     pub key: String,
     pub effect: String,
@@ -212,12 +201,10 @@ pub struct ConditionChanges<'a> {
 }
 
 impl ConditionChanges<'_> {
-    /// Whether nothing changes.
     pub fn is_empty(&self) -> bool {
         self.set.is_empty() && self.withdraw.is_empty()
     }
 
-    /// How soon it has to be written.
     pub fn urgency(&self) -> Urgency {
         let changes = self.set.iter().map(|condition| condition.urgency);
         let withdrawn = (!self.withdraw.is_empty()).then_some(Urgency::Status);
@@ -236,9 +223,7 @@ pub enum Urgency {
     Status,
 }
 
-/// A condition to publish.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[allow(missing_docs, reason = "the names say it")]
 pub struct NewCondition<'a> {
     pub kind: &'a str,
     pub status: ConditionStatus,
@@ -252,7 +237,6 @@ pub struct NewCondition<'a> {
 
 /// A part of the critical components that a node lacks. Gardener's controller has an event reason for each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[allow(missing_docs, reason = "the names say it")]
 pub enum PartKind {
     DaemonSet,
     Pod,

@@ -13,13 +13,10 @@ use crate::repair::{Deadline, NoTtl, Verdict};
 use crate::rule::{CompiledSpec, RequiredCondition, Rule, ownership::BootstrapRecord};
 use crate::text::quoted;
 
-/// What came of one rule on one node.
 #[derive(Debug, Clone, PartialEq)]
-#[allow(missing_docs, reason = "the names say it")]
 pub struct Outcome<'a> {
     pub rule: &'a Rule,
     pub spec: &'a CompiledSpec,
-    /// What the rule may do here, and what it decides.
     pub standing: Standing,
     /// Whether the decision completes the node's bootstrap under the rule.
     pub completes: bool,
@@ -54,10 +51,7 @@ pub enum Standing {
     /// The rule is a dry run: its decision is only counted.
     DryRun(Decision),
     /// An earlier rule governs the same taint here.
-    Conflicted {
-        /// The name of the rule that governs.
-        with: Arc<str>,
-    },
+    Conflicted { with: Arc<str> },
 }
 
 /// How a rule came to own a taint that the controller did not add.
@@ -69,10 +63,8 @@ pub enum Origin {
     Birth,
 }
 
-/// One condition of a rule on one node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConditionOutcome<'a> {
-    /// What the rule asks for.
     pub requirement: &'a RequiredCondition,
     /// The status that counts: the node's as the rule's minimum and reasons judge it, else the default, else `Unknown`.
     pub current: ConditionStatus,
@@ -91,7 +83,6 @@ impl<'a> Outcome<'a> {
         }
     }
 
-    /// Whether the node joins under this rule.
     pub fn joining(&self) -> bool {
         self.memory.as_ref().is_some_and(|memory| memory.joining)
     }
@@ -101,12 +92,10 @@ impl<'a> Outcome<'a> {
         self.memory.as_ref()?.unmet_since
     }
 
-    /// Whether the rule adopts a taint that it did not add.
     pub fn adopts(&self) -> bool {
         self.origin == Some(Origin::Adopted)
     }
 
-    /// Whether the rule is a dry run, which changes nothing.
     pub fn is_dry_run(&self) -> bool {
         matches!(self.standing, Standing::DryRun(_))
     }
@@ -121,7 +110,6 @@ impl<'a> Outcome<'a> {
         self.is_dry_run() && is_meant
     }
 
-    /// Whether the rule only reports late nodes.
     pub fn only_reports(&self) -> bool {
         let repair = self.spec.ours.repair.as_ref();
         repair.is_some_and(|repair| repair.action == RepairAction::None)
@@ -150,7 +138,6 @@ impl<'a> Outcome<'a> {
         })
     }
 
-    /// The conditions that are unmet.
     pub fn unmet(&self) -> impl Iterator<Item = &ConditionOutcome<'a>> {
         unmet(&self.findings)
     }
@@ -164,7 +151,6 @@ impl<'a> Outcome<'a> {
         })
     }
 
-    /// Whether any condition has not been observed yet.
     pub fn is_to_be_seen(&self) -> bool {
         self.findings.iter().any(ConditionOutcome::is_to_be_seen)
     }
@@ -190,14 +176,12 @@ impl<'a> ConditionOutcome<'a> {
         judgement.or(condition.map(|condition| &condition.detail))
     }
 
-    /// When the status that counts last changed, if that is known. The Node has no times of counts and reasons, nor of what only
-    /// this rule leaves out.
+    /// When the status that counts last changed. The Node has no times of counts and reasons, nor of what a rule leaves out.
     pub fn transition(&self) -> Option<Timestamp> {
         let is_on_node = self.judgement.is_none() && self.requirement.except.is_empty();
         self.condition.as_ref().filter(|_| is_on_node)?.transition
     }
 
-    /// Whether the status is the required one.
     pub fn is_met(&self) -> bool {
         self.current == self.requirement.required
     }

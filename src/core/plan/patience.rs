@@ -22,8 +22,7 @@ pub fn is_new(joined: Option<Timestamp>, now: Timestamp) -> bool {
 }
 
 impl<'a> Draft<'a> {
-    /// What to remember of the node under the rule, and why the rule may not gate the node yet. `rebooted`: when a reboot was seen
-    /// that counts.
+    /// What to remember of the node, and why the rule may not gate it yet. `rebooted`: when a reboot was seen that counts.
     pub(super) fn patience(
         &self,
         claim: Claim<'_, 'a>,

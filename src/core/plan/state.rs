@@ -18,21 +18,17 @@ use crate::rule::{CompiledSpec, RuleSet};
 /// State that all nodes share.
 #[derive(Debug, Clone, Copy)]
 pub struct ClusterState<'a> {
-    /// The configured critical component classes.
     pub classes: &'a [CriticalComponentClass],
     /// What rules wait for by name.
     pub named: &'a [NamedComponent],
     /// The `DaemonSet`s of each group: those with the labels of a class, or those that a rule names.
     pub daemon_sets: &'a ByGroup<BTreeMap<ObjectKey, Kept<DaemonSet>>>,
-    /// All rules.
     pub rules: &'a RuleSet,
-    /// Whether synthesized conditions are published on nodes.
     pub publish_conditions: bool,
     /// The watches that are not known to be current.
     pub stale: &'a BTreeSet<Watch>,
     /// The watches that rules depend on and that have not listed yet, but for those of what rules name.
     pub unseen: &'a BTreeSet<Watch>,
-    /// As of when the nodes are known.
     pub nodes_as_of: Timestamp,
     /// The health of all nodes, for late ones; `None` while any evidence is stale, Karpenter's included: repair is postponed.
     pub census: Option<&'a Census>,
@@ -48,7 +44,6 @@ impl<'a> ClusterState<'a> {
             .find(|named| named.component == *component)
     }
 
-    /// The `DaemonSet`s of a component group.
     pub fn daemon_sets(self, group: ComponentGroup) -> &'a BTreeMap<ObjectKey, Kept<DaemonSet>> {
         static NONE: BTreeMap<ObjectKey, Kept<DaemonSet>> = BTreeMap::new();
         self.daemon_sets.get(&group).unwrap_or(&NONE)
@@ -80,26 +75,19 @@ impl<'a> ClusterState<'a> {
     }
 }
 
-/// The state of one node.
 #[derive(Debug, Clone, Copy)]
 pub struct NodeState<'a> {
-    /// The node.
     pub node: &'a Node,
-    /// Its `CSINode`, if there is one.
     pub csi_node: Option<&'a CsiNode>,
-    /// The pods that are bound to it, by component group.
     pub pods: &'a ByGroup<Vec<Kept<Pod>>>,
-    /// Its `ResourceSlice`s, by component group.
     pub slices: &'a ByGroup<Vec<Kept<ResourceSlice>>>,
     /// Indices of the active rules that select it ([`RuleSet::selecting`]).
     pub selecting: &'a [usize],
-    /// What this process has observed of the node over time.
     pub observations: &'a Observations,
     /// When the node joined, if this process saw that.
     pub joined: Option<Timestamp>,
     /// Whether the rules are known as of a time after the node's latest state came: a watch may show a node before its rule.
     pub knows_rules: bool,
-    /// What Karpenter's objects say about the node.
     pub karpenter: Karpenter<'a>,
 }
 
@@ -127,7 +115,6 @@ impl NodeState<'_> {
     }
 }
 
-/// The controller's history with one node.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct NodeHistory<'a> {
     /// Whether this process has evaluated the node before, as leader.

@@ -200,7 +200,6 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// How the rule came to own a taint that the controller did not add.
     fn origin(&self, claim: Claim<'_, 'a>) -> Option<Origin> {
         let (spec, owners) = (claim.spec, claim.owners);
         if owners.is_empty() {

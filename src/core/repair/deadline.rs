@@ -14,7 +14,6 @@ const NEVER: &str = "never";
 
 /// When a node has to be ready.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-#[allow(missing_docs, reason = "the names say it")]
 pub enum Deadline {
     At(Timestamp),
     Never,
@@ -80,7 +79,6 @@ impl Deadline {
         }
     }
 
-    /// Whether it has passed; never without one.
     pub fn has_passed(self, now: Timestamp) -> bool {
         self <= Self::At(now)
     }

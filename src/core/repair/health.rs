@@ -125,7 +125,6 @@ impl Census {
         (joining == late && *late > FEW).then_some(*late)
     }
 
-    /// The health of a group of nodes.
     pub fn of(&self, group: Group<'_>) -> GroupHealth {
         let count = match group {
             Group::Pool(name) => self.pools.get(name),

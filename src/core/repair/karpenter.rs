@@ -6,10 +6,8 @@ use std::sync::Arc;
 use crate::object::karpenter::{NODE_POOL_LABEL, UNREGISTERED_TAINT};
 use crate::object::{Kept, Node, NodeClaim, NodePool};
 
-/// Karpenter's view of one node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Karpenter<'a> {
-    /// The claim of the node, or why there is none to delete.
     pub claim: Result<&'a NodeClaim, NoClaim<'a>>,
     /// The pool of the node, if it has one and it is known.
     pub pool: Option<&'a NodePool>,
@@ -17,7 +15,6 @@ pub struct Karpenter<'a> {
 
 /// Why a node has no `NodeClaim` to delete.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[allow(missing_docs, reason = "the messages say it")]
 pub enum NoClaim<'a> {
     #[error("NodeClaims are not watched: start the controller with --enable-karpenter")]
     Disabled,
@@ -63,7 +60,6 @@ pub fn pool_name<'a>(node: &'a Node, claim: Option<&'a NodeClaim>) -> Option<&'a
 #[derive(Debug, Default)]
 pub struct NodeClaims {
     all: BTreeMap<Arc<str>, Kept<NodeClaim>>,
-    /// By name.
     pub pools: BTreeMap<Arc<str>, Kept<NodePool>>,
     /// The name of each claim, by the node that it names and by the instance.
     by_node: BTreeSet<(Arc<str>, Arc<str>)>,
@@ -71,7 +67,6 @@ pub struct NodeClaims {
 }
 
 impl NodeClaims {
-    /// Keeps a claim's latest state.
     pub fn put(&mut self, claim: Kept<NodeClaim>) {
         self.remove(&claim.name);
         let named = |key: &Option<Arc<str>>| Some((key.clone()?, claim.name.clone()));
@@ -80,7 +75,6 @@ impl NodeClaims {
         self.all.insert(claim.name.clone(), claim);
     }
 
-    /// Forgets a claim.
     pub fn remove(&mut self, name: &str) {
         let Some(known) = self.all.remove(name) else {
             return;
@@ -90,12 +84,10 @@ impl NodeClaims {
         named(&known.provider_id).map(|it| self.by_provider.remove(&it));
     }
 
-    /// The claim of this name.
     pub fn get(&self, name: &str) -> Option<&Kept<NodeClaim>> {
         self.all.get(name)
     }
 
-    /// What the claims and pools say about a node.
     pub fn of(&self, node: &Node) -> Karpenter<'_> {
         let claim = self.find(node);
         let pool = pool_name(node, claim.ok()).and_then(|name| self.pools.get(name));
@@ -103,7 +95,6 @@ impl NodeClaims {
         Karpenter { claim, pool }
     }
 
-    /// The `NodePool` of a node: its claim's, or its label's.
     pub fn pool_name<'a>(&'a self, node: &'a Node) -> Option<&'a str> {
         pool_name(node, self.find(node).ok())
     }

@@ -15,7 +15,6 @@ const LONGEST: SignedDuration = SignedDuration::from_hours(24);
 /// Why a node is not replaced (yet).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Futile<'a> {
-    /// What they lacked.
     pub condition: &'a str,
     /// How many replacements lacked it, this node included.
     pub missed: usize,

@@ -11,7 +11,6 @@ const SHORTEST: Duration = Duration::from_secs(60);
 
 /// Why the readiness TTL is unknown. Until it is known, the node has no deadline.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[allow(missing_docs, reason = "the messages say it")]
 pub enum NoTtl {
     /// Karpenter's objects have not been seen, or Karpenter has not registered the node.
     #[error("it is not known yet which NodePool the node belongs to")]

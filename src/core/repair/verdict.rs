@@ -10,9 +10,7 @@ use crate::object::{Node, NodeClaim, karpenter::ClaimStage};
 use crate::rule::Rule;
 use crate::text::counted;
 
-/// What to do with a late node now.
 #[derive(Debug, Clone, Copy, PartialEq)]
-#[allow(missing_docs, reason = "the names say it")]
 pub enum Verdict<'a> {
     Spare(Spared<'a>),
     /// The cause is probably not the node.
@@ -26,7 +24,6 @@ pub enum Verdict<'a> {
 
 /// Why a late node is left alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[allow(missing_docs, reason = "the names say it")]
 pub enum Spared<'a> {
     #[error("the node is being deleted")]
     NodeDeleting,
@@ -98,7 +95,6 @@ impl Blocked<'_> {
 
 /// What repairs before tell of a late node: the condition that it lacks, and the last repair in its pool.
 #[derive(Debug, Clone, Copy)]
-#[allow(missing_docs, reason = "the names say it")]
 pub struct Before<'a> {
     pub lacks: &'a str,
     pub setback: Option<&'a Setback>,

@@ -27,7 +27,6 @@ const FIELDS_PRUNED: &str = "the rule is suspended, because its fields under `no
     clippy::struct_excessive_bools,
     reason = "each is a fact of its own, and may go with any of the others"
 )]
-#[allow(missing_docs, reason = "the names say it")]
 pub struct Rule {
     pub name: Arc<str>,
     /// A new rule of the same name has another.
@@ -56,7 +55,6 @@ pub struct Rule {
 
 /// A rule's taint, and the nodes that may have it; known for rejected rules too, as other controllers may have enforced them.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[allow(missing_docs, reason = "the names say it")]
 pub struct Reach {
     pub key: String,
     pub effect: TaintEffect,
@@ -69,7 +67,6 @@ pub struct Reach {
 
 /// A valid spec.
 #[derive(Debug, Clone, PartialEq)]
-#[allow(missing_docs, reason = "the names say it")]
 pub struct CompiledSpec {
     pub conditions: Vec<RequiredCondition>,
     pub policy: ConditionPolicy,
@@ -169,7 +166,6 @@ impl Rule {
         self.suspended && !self.deleting
     }
 
-    /// Whether this is the rule's taint.
     pub fn is_about(&self, key: &str, effect: TaintEffect) -> bool {
         let mut reach = self.reach.iter();
         reach.any(|reach| reach.key == key && reach.effect == effect)

@@ -12,7 +12,6 @@ use crate::api::TaintEffect;
     "conflicts with existing rule '{with}' - same taint key '{key}' and effect '{effect}' with overlapping node selectors"
 )]
 pub struct Conflict {
-    /// Name of the existing rule.
     pub with: Arc<str>,
     pub key: String,
     pub effect: TaintEffect,

@@ -18,7 +18,6 @@ const MAX_OWNED: usize = 1_000;
 /// A taint that Nodegate added or adopted. Its annotation names the taint too, so it can be removed after the rule is gone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-#[allow(missing_docs, reason = "the names say it")]
 pub struct Ownership<'a> {
     /// UID of the rule that owns the taint; in the annotation's key.
     #[serde(skip)]
@@ -39,8 +38,7 @@ impl<'a> Ownership<'a> {
         (self.taint_key, self.taint_effect)
     }
 
-    /// The node's taints that Nodegate owns, at most [`MAX_OWNED`], without unreadable annotations, and taints that no rule can
-    /// own.
+    /// The node's taints that Nodegate owns, at most [`MAX_OWNED`], without what is unreadable or no rule can own.
     pub fn all(node: &'a Node) -> impl Iterator<Item = Self> + use<'a> {
         node.annotations_about(TAINT_ADDED_BY_PREFIX)
             .take(MAX_OWNED)
@@ -73,7 +71,6 @@ pub(crate) fn owner_key(rule_uid: &str) -> String {
 
 /// The record of a node's bootstrap under a rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[allow(missing_docs, reason = "the names say it")]
 pub enum BootstrapRecord<'a> {
     /// There is none.
     No,
@@ -121,7 +118,6 @@ fn revisions<'a>(spec: &CompiledSpec, facts: &Facts<'_, 'a>) -> SmallVec<[Revisi
 }
 
 impl<'a> BootstrapRecord<'a> {
-    /// The record of the node's bootstrap under the rule.
     pub(crate) fn of(rule: &Rule, spec: &CompiledSpec, facts: &Facts<'_, 'a>) -> Self {
         let node = facts.node;
         let Some(value) = on_record(node, rule) else {

@@ -11,9 +11,7 @@ use crate::api::{
 use crate::condition::{LABEL_PREFIX, counts_something, covers_many, names_nothing};
 use crate::selector::{Selector, SelectorError, is_label_value};
 
-/// Why a rule is rejected.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
-#[allow(missing_docs, reason = "the messages say it")]
 pub enum Rejection {
     #[error("{}", unreadable(.0))]
     Unreadable(String),

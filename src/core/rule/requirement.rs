@@ -8,9 +8,7 @@ use crate::api::{ConditionRequirement, ConditionStatus};
 use crate::condition::{Condition, CriticalComponentClass, Detail, Names, NodeLabels, Source};
 use crate::object::{NodeCondition, ObjectKey};
 
-/// A condition that a rule requires.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[allow(missing_docs, reason = "the names say it")]
 pub struct RequiredCondition {
     pub kind: Arc<str>,
     pub source: Source,
@@ -27,7 +25,6 @@ pub struct RequiredCondition {
     pub except: Vec<ObjectKey>,
 }
 
-/// How many there have to be.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Minimum {
     /// The same on every node.
@@ -55,12 +52,10 @@ impl RequiredCondition {
         }
     }
 
-    /// The status that counts if the node lacks the condition.
     pub fn status_if_missing(&self) -> ConditionStatus {
         self.default.unwrap_or(ConditionStatus::Unknown)
     }
 
-    /// Whether the condition counts with this reason.
     fn accepts(&self, reason: &str) -> bool {
         self.reasons.is_empty() || self.reasons.iter().any(|it| it == reason)
     }

@@ -143,7 +143,6 @@ impl RuleSet {
         })
     }
 
-    /// All rules, in order of precedence.
     pub fn rules(&self) -> &[Arc<Rule>] {
         &self.rules
     }
@@ -185,12 +184,10 @@ impl RuleSet {
         selecting
     }
 
-    /// The rules with these indices.
     pub fn at<'s>(&'s self, indices: &'s [usize]) -> impl Iterator<Item = &'s Arc<Rule>> {
         indices.iter().map(|index| &self.rules[*index])
     }
 
-    /// What rules wait for by name.
     pub fn components(&self) -> BTreeSet<Component> {
         let rules = self.rules.iter().filter(|rule| !rule.deleting);
         let specs = rules.flat_map(|rule| &rule.spec);
@@ -222,7 +219,6 @@ impl CompiledSpec {
         reported.map(|it| &it.kind)
     }
 
-    /// Whether the rule leaves out this `DaemonSet` by name.
     pub fn leaves_out(&self, daemon_set: &ObjectKey) -> bool {
         let mut conditions = self.conditions.iter();
         conditions.any(|it| it.except.contains(daemon_set))
@@ -233,7 +229,6 @@ impl CompiledSpec {
         self.sources().filter_map(Source::component)
     }
 
-    /// The `DaemonSet`s that the rule waits for by name.
     pub fn daemon_sets(&self) -> impl Iterator<Item = &ObjectKey> {
         self.components().filter_map(|component| match component {
             Component::DaemonSet(key) => Some(key),
@@ -247,7 +242,6 @@ impl CompiledSpec {
             || self.sources().any(|it| it.depends_on(watch, named))
     }
 
-    /// Whether a usable rule waits for this class.
     pub fn waits_for_class(&self, index: usize) -> bool {
         self.sources()
             .any(|it| matches!(it, Source::Class { class, .. } if *class == index))

@@ -12,7 +12,6 @@ use crate::object::{Node, Taint};
 
 /// Why no rule removes a taint that looks like a rule's.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, thiserror::Error)]
-#[allow(missing_docs, reason = "the names say it")]
 pub enum WhyStray {
     #[error("no rule has this taint")]
     NoRule,

@@ -11,11 +11,9 @@ const ALWAYS: usize = 3;
 /// How many of a rule's nodes are not held, and do not meet its conditions.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct WouldGate<'a> {
-    /// The number of these nodes.
     pub gated: usize,
     /// Whether there may be more, because not every condition could be evaluated.
     pub at_least: bool,
-    /// The number of evaluated nodes.
     pub selected: usize,
     /// How many of them are in use: none of the rule's taint is on them, and they do not join just now.
     pub in_use: usize,
@@ -34,7 +32,6 @@ impl<'a> WouldGate<'a> {
         }
     }
 
-    /// Whether that is more than this limit.
     pub fn exceeds(&self, limit: NodeShare) -> bool {
         self.gated > limit.of(self.in_use).max(ALWAYS)
     }

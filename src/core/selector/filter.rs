@@ -9,26 +9,21 @@ use super::Selector;
 /// Selects objects of a kind that match all of these.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Filter {
-    /// Only in this namespace.
     pub namespace: Option<String>,
-    /// Only those with labels that match.
     pub labels: Option<Selector>,
     /// What fields must be, as a field selector: `path=value` or `path!=value`, by commas. One that an object lacks is empty.
     pub fields: Option<String>,
 }
 
 impl Filter {
-    /// The object of this name.
     pub fn named(name: &str) -> Self {
         Self::default().is("metadata.name", name)
     }
 
-    /// The object of this name in this namespace.
     pub fn one(namespace: &str, name: &str) -> Self {
         Self::named(name).within(Some(namespace))
     }
 
-    /// Objects with these labels.
     pub fn labelled(selector: Selector) -> Self {
         Self {
             labels: Some(selector),
@@ -42,23 +37,19 @@ impl Filter {
         Self::labelled(selector).within(namespace)
     }
 
-    /// Only in this namespace, if any.
     pub fn within(mut self, namespace: Option<&str>) -> Self {
         self.namespace = namespace.map(str::to_owned);
         self
     }
 
-    /// And this field with this value.
     pub fn is(self, path: &str, value: &str) -> Self {
         self.with_field(&format!("{path}={value}"))
     }
 
-    /// Only pods that are bound to a node.
     pub fn bound(self) -> Self {
         self.with_field("spec.nodeName!=")
     }
 
-    /// Only pods that have not ended.
     pub fn unfinished(self) -> Self {
         self.with_field("status.phase!=Succeeded,status.phase!=Failed")
     }
@@ -69,7 +60,6 @@ impl Filter {
         self
     }
 
-    /// Only warnings about objects of this kind.
     pub fn warnings(self, kind: &str) -> Self {
         self.is("involvedObject.kind", kind).is("type", "Warning")
     }

@@ -37,12 +37,10 @@ impl Selector {
         requirements.map(Self)
     }
 
-    /// Matches objects with this label.
     pub fn of_label(key: &str, value: &str) -> Self {
         Self(vec![Requirement::of(key, value)])
     }
 
-    /// Matches objects with a label of this key.
     pub fn of_label_key(key: &str) -> Self {
         Self(vec![Requirement {
             key: key.to_owned(),
@@ -60,7 +58,6 @@ impl Selector {
         self.0.is_empty()
     }
 
-    /// Whether these labels meet every requirement.
     pub fn matches(&self, labels: &BTreeMap<String, String>) -> bool {
         self.0.iter().all(|requirement| requirement.matches(labels))
     }

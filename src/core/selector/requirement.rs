@@ -6,11 +6,9 @@ use super::label::{is_label_key, is_label_value};
 
 /// The words of operators in the API.
 pub const IN: &str = "In";
-/// See [`IN`].
 pub const NOT_IN: &str = "NotIn";
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[allow(missing_docs, reason = "the names say it")]
 pub struct Requirement {
     pub key: String,
     pub operator: Operator,
@@ -18,7 +16,6 @@ pub struct Requirement {
 
 /// An operator (`k8s.io/apimachinery/pkg/labels`, `Requirement.Matches`).
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[allow(missing_docs, reason = "the names say it")]
 pub enum Operator {
     /// The label exists with one of these values.
     In(BTreeSet<String>),
@@ -32,9 +29,7 @@ pub enum Operator {
     Lt(i64),
 }
 
-/// Why Kubernetes does not accept a selector.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[allow(missing_docs, reason = "the messages say it")]
 pub enum SelectorError {
     #[error("{0:?} is not a valid label key")]
     Key(String),
@@ -99,7 +94,6 @@ impl Requirement {
         }
     }
 
-    /// Whether these labels meet the requirement.
     pub fn matches(&self, labels: &BTreeMap<String, String>) -> bool {
         self.operator
             .accepts(labels.get(&self.key).map(String::as_str))

@@ -28,9 +28,7 @@ fn may_concern(rule: &Rule, node: &Node) -> bool {
 /// A rule as it was shown, and compiled.
 #[derive(Debug)]
 pub struct CachedRule {
-    /// As compiled.
     pub rule: Arc<Rule>,
-    /// As the API server has it.
     pub object: Kept<RuleObject>,
 }
 

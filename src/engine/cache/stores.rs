@@ -15,7 +15,6 @@ use nodegate_core::object::{
     RuleObject, State, Version,
 };
 
-/// A state in a store.
 #[derive(Debug, Clone)]
 pub struct Stored<T>(pub Kept<T>);
 
@@ -68,7 +67,6 @@ impl<T: Kind> Lookup for Stored<T> {
 /// What other tasks read. Each store is ready once its first list is complete.
 #[derive(Debug, Clone)]
 pub struct Readers {
-    /// All nodes.
     pub nodes: Store<Stored<Node>>,
     /// All `CSINode`s, if they are watched.
     pub csi_nodes: Store<Stored<CsiNode>>,

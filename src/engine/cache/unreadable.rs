@@ -10,9 +10,7 @@ use nodegate_core::object::{ObjectKey, Unreadable};
 
 /// An unreadable object, as far as its metadata identify it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[allow(missing_docs, reason = "the names say it")]
 pub struct Broken {
-    /// The watch that showed it.
     pub watch: Watch,
     /// Its name and namespace; each is empty if it has none.
     pub key: ObjectKey,
