@@ -7,14 +7,15 @@ use std::time::Duration;
 use tracing::{info, warn};
 
 use super::attempt::{Change, Part, Undone};
-use super::notice::{self, About, Notice};
+use super::notice::{self, About, Notice, Topic};
 use super::outbox::Outbox;
 use super::repairs;
 use super::schedule::Why;
 use super::told::{Subject, Told};
 use nodegate_core::api::{ConditionStatus, PauseReason};
+use nodegate_core::condition::{Detail, Hint};
 use nodegate_core::object::Node;
-use nodegate_core::plan::{ChangeKind, Decision, NodePlan, Origin, Outcome, PartKind, TaintChange};
+use nodegate_core::plan::{ChangeKind, Decision, NodePlan, Origin, Outcome, TaintChange};
 use nodegate_core::repair::BLOCKED_INTERVAL;
 use nodegate_core::rule::{Rule, is_foreign};
 
@@ -101,24 +102,30 @@ pub(super) fn announce(
             }
         }
     }
-    let missing = plan.missing_part();
-    let kind = missing.map(|(kind, _)| kind);
+    let mut missing = plan.missing_parts();
+    let missing = missing.find_map(|detail| Some((topic_of(detail)?, detail)));
+    let words = missing.map(|(topic, _)| topic.reason);
     let is_long = told.has(MISSING_FOR_LONG);
     for (subject, warns) in [(MISSING_PART, false), (MISSING_FOR_LONG, true)] {
-        if is_due(told, subject, &Arc::default(), kind, out)
-            && let Some((kind, detail)) = missing
+        if is_due(told, subject, &Arc::default(), words, out)
+            && let Some((topic, detail)) = missing
             && (warns || !is_long)
         {
-            let topic = match kind {
-                PartKind::DaemonSet => &notice::DAEMON_SETS_UNSCHEDULED,
-                PartKind::Pod => &notice::PODS_UNREADY,
-                PartKind::CsiDriver => &notice::DRIVERS_UNREADY,
-            };
             out.tell(Notice {
                 kind: if warns { topic.kind } else { "Normal" },
                 ..Notice::on_node(node, topic, detail.to_string())
             });
         }
+    }
+}
+
+/// Gardener's controller has an event reason for each part of the critical components that a node may lack.
+fn topic_of(lacks: &Detail<'_>) -> Option<&'static Topic> {
+    match lacks.hint() {
+        Hint::Unscheduled(_) | Hint::NoDaemonSet(_) => Some(&notice::DAEMON_SETS_UNSCHEDULED),
+        Hint::Unready(_) | Hint::TooNew(_) | Hint::Unconfirmed(_) => Some(&notice::PODS_UNREADY),
+        Hint::Unregistered(_) | Hint::Unhealthy(_) => Some(&notice::DRIVERS_UNREADY),
+        Hint::Nothing | Hint::Vacuous | Hint::Node(..) => None,
     }
 }
 

@@ -19,8 +19,6 @@ struct Reserved {
     prefix: &'static str,
     /// What makes the condition with this name after the prefix; `None` if nothing does.
     source: fn(&str) -> Option<Source>,
-    /// Whether that counts something, so that a rule may ask for a minimum.
-    counts: bool,
     /// How to name one, if a rule with any other name is warned of.
     advice: &'static str,
 }
@@ -29,25 +27,21 @@ static RESERVED: [Reserved; 7] = [
     Reserved {
         prefix: "csidriver.nodegate.dev/",
         source: |name| driver(&name.to_ascii_lowercase()).map(|_| Source::CsiDriver(name.into())),
-        counts: false,
         advice: "",
     },
     Reserved {
         prefix: "resource.nodegate.dev/",
         source: |name| (!name.is_empty()).then(|| Source::Resource(name.into())),
-        counts: true,
         advice: "",
     },
     Reserved {
         prefix: LABEL_PREFIX,
         source: |name| is_label_key(name).then(|| Source::Label(name.into())),
-        counts: false,
         advice: "name a label as label.nodegate.dev/<key>, for example label.nodegate.dev/nvidia.com/mig.config.state",
     },
     Reserved {
         prefix: "daemonset.nodegate.dev/",
         source: |name| key(name).map(Component::DaemonSet).map(Source::Component),
-        counts: false,
         advice: "name a DaemonSet as daemonset.nodegate.dev/<namespace>.<name>, for example daemonset.nodegate.dev/kube-system.cilium",
     },
     Reserved {
@@ -57,19 +51,16 @@ static RESERVED: [Reserved; 7] = [
             "scheduled" => Some(Source::DaemonSetsScheduled),
             _ => None,
         },
-        counts: false,
         advice: "name all DaemonSets as daemonsets.nodegate.dev/all, or as daemonsets.nodegate.dev/scheduled if their pods need not be Ready",
     },
     Reserved {
         prefix: "check.nodegate.dev/",
         source: |name| key(name).map(Component::Check).map(Source::Component),
-        counts: false,
         advice: "name a check as check.nodegate.dev/<namespace>.<name>, for example check.nodegate.dev/gpu-checks.nccl",
     },
     Reserved {
         prefix: "resourceslice.nodegate.dev/",
         source: |name| driver(name).map(Component::Devices).map(Source::Component),
-        counts: true,
         advice: "name a DRA driver as resourceslice.nodegate.dev/<driver>, for example resourceslice.nodegate.dev/gpu.nvidia.com",
     },
 ];
@@ -168,7 +159,8 @@ pub fn is_under_our_domain(kind: &str) -> bool {
 
 /// Whether a source of conditions of this type counts something, so that a rule may ask for a minimum.
 pub fn counts_something(kind: &str) -> bool {
-    reserved(kind).is_some_and(|(reserved, _)| reserved.counts)
+    let counting = ["resource.nodegate.dev/", "resourceslice.nodegate.dev/"];
+    counting.iter().any(|it| kind.starts_with(it))
 }
 
 /// Whether a condition of this type may be about several `DaemonSet`s, of which a rule may leave some out.

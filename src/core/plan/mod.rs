@@ -19,7 +19,7 @@ pub use decision::{Decision, WaitReason};
 pub use make::plan;
 pub use node_plan::NodePlan;
 pub use node_plan::{
-    ChangeKind, ConditionChanges, NewCondition, PartKind, TaintChange, TaintId, TaintPlan, Urgency,
+    ChangeKind, ConditionChanges, NewCondition, TaintChange, TaintId, TaintPlan, Urgency,
 };
 pub use outcome::{ConditionOutcome, Memory, Origin, Outcome, Standing};
 pub use patience::is_new;

@@ -48,16 +48,15 @@ impl<'a> NodePlan<'a> {
         self.outcomes.iter().any(|it| it.governs() == waiting)
     }
 
-    /// What the critical components on the node lack, if a held taint waits for them, and which kind of part that is.
-    pub fn missing_part(&self) -> Option<(PartKind, &Detail<'a>)> {
+    /// What the critical components on the node lack, as far as held taints wait for them.
+    pub fn missing_parts(&self) -> impl Iterator<Item = &Detail<'a>> {
         let holds = |outcome: &&Outcome<'a>| {
             !outcome.rule.is_suspended() && outcome.governs().is_some_and(Decision::holds)
         };
-        let mut unmet = self.outcomes.iter().filter(holds).flat_map(Outcome::unmet);
-        unmet.find_map(|finding| match finding.requirement.source {
+        let unmet = self.outcomes.iter().filter(holds).flat_map(Outcome::unmet);
+        unmet.filter_map(|finding| match finding.requirement.source {
             Source::Class { .. } | Source::Component(_) | Source::DaemonSetsScheduled => {
-                let detail = &finding.condition.as_ref()?.detail;
-                Some((PartKind::of(detail)?, detail))
+                Some(&finding.condition.as_ref()?.detail)
             }
             _ => None,
         })
@@ -233,30 +232,4 @@ pub struct NewCondition<'a> {
     pub urgency: Urgency,
     /// The published transition time, which is kept if the status stays.
     pub transition: Option<Timestamp>,
-}
-
-/// A part of the critical components that a node lacks. Gardener's controller has an event reason for each.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum PartKind {
-    DaemonSet,
-    Pod,
-    CsiDriver,
-}
-
-impl PartKind {
-    /// The part that a condition with this detail lacks.
-    fn of(detail: &Detail<'_>) -> Option<Self> {
-        Some(match detail {
-            Detail::DaemonSetPodMissing { .. } | Detail::DaemonSetNotFound { .. } => {
-                Self::DaemonSet
-            }
-            Detail::PodNotReady { .. }
-            | Detail::PodNotAvailable { .. }
-            | Detail::PodOlderThanNode { .. } => Self::Pod,
-            Detail::CsiDriverMissing { .. }
-            | Detail::CsiDriverWithoutCount { .. }
-            | Detail::CsiDriverUnhealthy { .. } => Self::CsiDriver,
-            _ => return None,
-        })
-    }
 }
