@@ -9,7 +9,6 @@ use std::time::{Duration, Instant};
 use super::error::RequestError;
 use nodegate_core::backoff::{Backoff, Pauses};
 use nodegate_core::object::ObjectKey;
-use nodegate_core::plan::TaintId;
 
 /// This many repeats of a change within [`WINDOW`] are contention.
 const TOLERATED: u32 = 4;
@@ -130,14 +129,14 @@ impl Attempt {
 /// A part of a write that can be refused or undone by itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Part {
-    /// A taint, with its records if the write has both.
-    Taint(TaintId),
+    /// A taint (`key:effect`), with its records if the write has both.
+    Taint(String),
     /// The annotations of a taint alone, or all that belong to no taint.
-    Records(Option<TaintId>),
+    Records(Option<String>),
     Annotation(String),
     Condition(Box<str>),
     /// Gatings of the node by this taint for lack of a pod of this `DaemonSet`.
-    Gating(TaintId, ObjectKey),
+    Gating(String, ObjectKey),
 }
 
 #[derive(Debug, Default)]
@@ -225,15 +224,8 @@ mod tests {
     const S: Duration = Duration::from_secs(1);
     const ADDED: Change = Some(0);
 
-    fn taint_id() -> TaintId {
-        TaintId {
-            key: "gate".into(),
-            effect: String::new(),
-        }
-    }
-
     fn taint() -> Part {
-        Part::Taint(taint_id())
+        Part::Taint("gate:NoSchedule".into())
     }
 
     fn add(parts: &mut Parts, now: Instant) {
@@ -291,7 +283,7 @@ mod tests {
 
     #[test]
     fn a_fourth_gating_by_one_component_within_half_an_hour_waits_longer_each_time() {
-        let part = Part::Gating(taint_id(), ObjectKey::new("n10", "plugin"));
+        let part = Part::Gating("gate:NoSchedule".into(), ObjectKey::new("n10", "plugin"));
         let gatings = |every: u32| {
             let (mut now, mut parts) = (Instant::now(), Parts::default());
             let pauses = (0..6).map(|_| {

@@ -277,10 +277,14 @@ fn can_be_bare(plan: &TaintPlan) -> bool {
 fn changes(plan: &TaintPlan) -> impl Iterator<Item = (Part, Change, Option<&TaintChange>)> {
     let taints = plan.changes.iter().map(|change| {
         let is_added = change.kind == ChangeKind::Added;
-        (Part::Taint(change.id()), is_added, Some(change))
+        (
+            Part::Taint(change.taint.to_string()),
+            is_added,
+            Some(change),
+        )
     });
     let gatings = plan.changes.iter().filter_map(|change| {
-        let part = Part::Gating(change.id(), change.missing.clone()?);
+        let part = Part::Gating(change.taint.to_string(), change.missing.clone()?);
         Some((part, true, Some(change)))
     });
     let alone = plan.annotations.iter().filter(|_| plan.changes.is_empty());
@@ -296,7 +300,7 @@ fn changes(plan: &TaintPlan) -> impl Iterator<Item = (Part, Change, Option<&Tain
 fn is_rightly_undone(node: &Node, plan: &NodePlan<'_>, part: &Part, change: Change) -> bool {
     let (is_there, is_wanted) = match part {
         Part::Taint(taint) => {
-            let is_it = |it: &Taint| it.key == taint.key && it.effect == taint.effect;
+            let is_it = |it: &Taint| it.to_string() == *taint;
             let waits = |outcome: &Outcome<'_>| {
                 matches!(outcome.governs(), Some(Decision::Wait(_))) && is_it(&outcome.spec.taint)
             };

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use smallvec::SmallVec;
 
-use super::node_plan::{NodePlan, TaintId, TaintPlan};
+use super::node_plan::{NodePlan, TaintPlan};
 use super::state::{ClusterState, NodeHistory, NodeState};
 use crate::api::TaintEffect;
 use crate::condition::{ComponentGroup, Facts, GroupFacts, NamedComponent, Trust};
@@ -223,10 +223,7 @@ impl<'a> Draft<'a> {
     pub(super) fn end_taint(&mut self, taint: Option<(&str, TaintEffect)>) {
         let writes = std::mem::take(&mut self.writes);
         if !writes.is_empty() {
-            let taint = taint.map(|(key, effect)| TaintId {
-                key: key.to_owned(),
-                effect: effect.to_string(),
-            });
+            let taint = taint.map(|(key, effect)| format!("{key}:{effect}"));
             self.plan.taints.push(TaintPlan { taint, ..writes });
         }
     }

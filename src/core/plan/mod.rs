@@ -17,9 +17,8 @@ mod tests;
 
 pub use decision::{Decision, WaitReason};
 pub use make::plan;
-pub use node_plan::NodePlan;
 pub use node_plan::{
-    ChangeKind, ConditionChanges, NewCondition, TaintChange, TaintId, TaintPlan, Urgency,
+    ChangeKind, ConditionChanges, NewCondition, NodePlan, TaintChange, TaintPlan, Urgency,
 };
 pub use outcome::{ConditionOutcome, Memory, Origin, Outcome, Standing};
 pub use patience::is_new;

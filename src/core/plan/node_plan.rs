@@ -1,7 +1,6 @@
 //! The plan for one node.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -98,8 +97,8 @@ impl<'a> NodePlan<'a> {
 /// The writes for one taint and its annotations, which are never written separately.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct TaintPlan {
-    /// The taint; `None` for annotations that belong to no taint, and for several taints at once.
-    pub taint: Option<TaintId>,
+    /// The taint as `key:effect`; `None` for annotations that belong to no taint, and for several taints at once.
+    pub taint: Option<String>,
     /// Annotations to set, or to remove if the value is `None`.
     pub annotations: BTreeMap<String, Option<String>>,
     /// Annotations whose present values the decision depends on: the write must fail if they differ.
@@ -162,31 +161,10 @@ pub struct TaintChange {
     pub gave_up: bool,
 }
 
-impl TaintChange {
-    pub fn id(&self) -> TaintId {
-        TaintId {
-            key: self.taint.key.clone(),
-            effect: self.taint.effect.clone(),
-        }
-    }
-}
-
 words! {
     pub enum ChangeKind {
         Added = "add",
         Removed = "remove",
-    }
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct TaintId {
-    pub key: String,
-    pub effect: String,
-}
-
-impl fmt::Display for TaintId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}", self.key, self.effect)
     }
 }
 

@@ -36,8 +36,11 @@ fn a_change_is_the_rules_that_makes_it() {
         panic!("{:?}", plan.taints);
     };
     for (change, of_it, of_other) in [(removed, true, false), (added, false, true)] {
-        assert_eq!(removed.id() == change.id(), of_it);
-        assert_eq!(added.id() == change.id(), of_other);
+        assert_eq!(removed.taint.to_string() == change.taint.to_string(), of_it);
+        assert_eq!(
+            added.taint.to_string() == change.taint.to_string(),
+            of_other
+        );
     }
 }
 
