@@ -12,7 +12,7 @@ use crate::text::counted;
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Verdict<'a> {
-    Spare(Spared<'a>),
+    Spare(Spared),
     /// The cause is probably not the node.
     Blocked(Blocked<'a>),
     Impossible(NoClaim<'a>),
@@ -24,7 +24,7 @@ pub enum Verdict<'a> {
 
 /// Why a late node is left alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum Spared<'a> {
+pub enum Spared {
     #[error("the node is being deleted")]
     NodeDeleting,
     /// The node is not broken, and will return.
@@ -40,10 +40,7 @@ pub enum Spared<'a> {
     #[error("Karpenter has initialized the node")]
     Initialized,
     #[error("annotation {key} on {on} forbids it")]
-    DoNotRepair {
-        key: &'static str,
-        on: Annotated<'a>,
-    },
+    DoNotRepair { key: &'static str, on: &'static str },
     #[error("its NodeClaim is being deleted")]
     ClaimDeleting,
     /// The node will return from a reboot.
@@ -52,16 +49,6 @@ pub enum Spared<'a> {
     /// Its claim may forbid repair.
     #[error("NodeClaims have not been seen yet")]
     ClaimUnseen,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum Annotated<'a> {
-    #[error("the node")]
-    Node,
-    #[error("NodeClaim '{0}'")]
-    NodeClaim(&'a str),
-    #[error("NodePool '{0}'")]
-    NodePool(&'a str),
 }
 
 /// Why a late node is probably not to blame.
@@ -139,22 +126,21 @@ pub fn judge<'a>(
 }
 
 /// Why the node is left alone, whatever the rule's action.
-fn spared<'a>(
-    node: &'a Node,
-    rule: &Rule,
-    is_held: bool,
-    karpenter: Karpenter<'a>,
-) -> Option<Spared<'a>> {
+fn spared(node: &Node, rule: &Rule, is_held: bool, karpenter: Karpenter<'_>) -> Option<Spared> {
     let claim = karpenter.claim.ok();
     let stage = claim.map_or(ClaimStage::Starting, |claim| claim.stage);
-    let on_node = node.do_not_repair.map(|key| (key, Annotated::Node));
-    let on_claim =
-        || claim.and_then(|it| Some((it.do_not_repair?, Annotated::NodeClaim(&it.name))));
-    let on_pool = || {
-        let pool = karpenter.pool?;
-        Some((pool.do_not_repair?, Annotated::NodePool(&pool.name)))
-    };
-    Some(match (on_node.or_else(on_claim).or_else(on_pool), stage) {
+    let forbidding = [
+        (node.do_not_repair, "the node"),
+        (claim.and_then(|it| it.do_not_repair), "its NodeClaim"),
+        (
+            karpenter.pool.and_then(|it| it.do_not_repair),
+            "its NodePool",
+        ),
+    ];
+    let forbids = forbidding
+        .into_iter()
+        .find_map(|(key, on)| Some((key?, on)));
+    Some(match (forbids, stage) {
         _ if node.deleting => Spared::NodeDeleting,
         _ if node.is_in_maintenance() => Spared::Maintenance,
         _ if !is_held => Spared::NotHeld,

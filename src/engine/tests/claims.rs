@@ -331,7 +331,7 @@ fn a_node_that_is_spared_is_told_of_once_and_repaired_when_nothing_forbids_it_an
     assert_eq!(
         bench.told(),
         [
-            "NodeRepairSpared n: Rule 'r' does not repair this node: annotation nodegate.dev/do-not-repair on NodePool 'p' forbids \
+            "NodeRepairSpared n: Rule 'r' does not repair this node: annotation nodegate.dev/do-not-repair on its NodePool forbids \
              it. The node should have been ready by 2026-01-01T00:02:40Z: Net is not reported (counts as Unknown, must be True)"
         ]
     );

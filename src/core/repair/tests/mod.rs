@@ -126,7 +126,7 @@ fn a_node_that_may_work_or_is_on_its_way_is_spared() {
             none(),
             "annotation nodegate.dev/do-not-repair on the node forbids it",
         ),
-        (overdue("n"), forbids, none(), "annotation karpenter.sh/do-not-repair on NodeClaim 'n-claim' forbids it"),
+        (overdue("n"), forbids, none(), "annotation karpenter.sh/do-not-repair on its NodeClaim forbids it"),
         (overdue("n"), deleting, none(), "its NodeClaim is being deleted"),
         (overdue("n"), none(), rebooting, "Karpenter is rebooting the node"),
         (overdue("n").condition("DrainInProgress", "True"), none(), none(), "the node is in maintenance"),
