@@ -23,7 +23,7 @@ use super::outbox::{Job, Outbox};
 use super::pacer::Class;
 use super::patch;
 use super::schedule::Why;
-use super::status::{Prospects, Tally};
+use super::status::Tally;
 use nodegate_core::api::{RepairAction, names::NOT_READY_IN_TIME};
 use nodegate_core::object::{Kept, Node, NodeClaim};
 use nodegate_core::plan::{NodePlan, Outcome};
@@ -287,20 +287,21 @@ pub(super) fn obstacle(cache: &Cache, rule: &Rule) -> Option<String> {
     (why != NoClaim::Unseen).then(|| why.to_string())
 }
 
+/// How many late nodes a dry run would repair, and how many it would not, because too many are unhealthy.
 pub(super) fn prospects(
     cache: &Cache,
     tally: &Tally<'_>,
     rule: &Rule,
     now: Timestamp,
-) -> Prospects {
-    let mut prospects = Prospects::default();
+) -> (usize, usize) {
+    let (mut repaired, mut blocked) = (0, 0);
     let repair = rule.active().filter(|spec| spec.dry_run);
     let Some(repair) = repair.and_then(|spec| spec.ours.repair.as_ref()) else {
-        return prospects;
+        return (0, 0);
     };
     let late: BTreeSet<_> = tally.would_repair().collect();
     if late.is_empty() {
-        return prospects;
+        return (0, 0);
     }
     let nodes = cache.nodes.nodes();
     let nodes = nodes.map(|node| (node, cache.claims.pool_name(node)));
@@ -309,10 +310,10 @@ pub(super) fn prospects(
     for node in cache.nodes.nodes().filter(|node| late.contains(&node.name)) {
         let group = Group::of(cache.claims.pool_name(node), rule);
         if census.of(group).exceeds(repair.max_unhealthy) {
-            prospects.blocked += 1;
+            blocked += 1;
         } else {
-            prospects.repaired += 1;
+            repaired += 1;
         }
     }
-    prospects
+    (repaired, blocked)
 }

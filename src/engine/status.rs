@@ -40,21 +40,13 @@ const MAX_MESSAGE: usize = 256;
 /// The longest summary of a dry run, in bytes.
 const MAX_SUMMARY: usize = 4096;
 
-/// What a dry run would do about nodes that are not ready in time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Prospects {
-    pub repaired: usize,
-    /// Nodes that would not be repaired, because too many are unhealthy.
-    pub blocked: usize,
-}
-
 /// Inputs of a rule's status besides the tally.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Basis<'a> {
     pub rule: &'a Rule,
     pub suspends_all: bool,
     pub backing: &'a Backing,
-    pub prospects: Prospects,
+    pub prospects: (usize, usize),
     /// What keeps the rule from repairing any node.
     pub obstacle: Option<&'a str>,
     /// The report of the rule's disruption guard, if it has one.
@@ -230,7 +222,7 @@ fn dry_run_results(tally: &Tally<'_>, basis: Basis<'_>) -> DryRunResults {
         "are within their grace period"
     };
     let have = if risky == 1 { "has" } else { "have" };
-    let Prospects { repaired, blocked } = basis.prospects;
+    let (repaired, blocked) = basis.prospects;
     #[rustfmt::skip]
     let parts = [
         (adds, format!("would add {}", taints(adds))),

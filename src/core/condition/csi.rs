@@ -12,7 +12,6 @@ use super::groups::CriticalComponentClass;
 use super::names::Names;
 use super::observations::NOT_RENEWED;
 use super::pods::{PodEvidence, assess_pod};
-use crate::object::Pod;
 
 /// How long a driver's own pod must be Ready after a reboot: by then the kubelet noticed its new socket and registered it anew.
 const REGISTRATION: SignedDuration = SignedDuration::from_secs(5);
@@ -45,19 +44,15 @@ fn outdated_until(facts: &Facts<'_, '_>, driver: &str) -> Option<Timestamp> {
         let own = group.pods.iter().filter(|pod| pod.is_live());
         for pod in own.filter(|pod| pod.annotations.iter().any(is_own)) {
             match assess_pod(pod, 0, facts) {
-                PodEvidence::Ready => match registered_by(pod).filter(|by| facts.now < *by) {
-                    Some(by) => soonest = soonest.min(by),
-                    None => return None,
-                },
+                PodEvidence::Ready => {
+                    let registered = pod.ready_since()?.checked_add(REGISTRATION).ok();
+                    soonest = soonest.min(registered.filter(|by| facts.now < *by)?);
+                }
                 it => soonest = it.believed_at().map_or(soonest, |at| at.min(soonest)),
             }
         }
     }
     Some(soonest)
-}
-
-fn registered_by(pod: &Pod) -> Option<Timestamp> {
-    pod.ready_since()?.checked_add(REGISTRATION).ok()
 }
 
 /// The unmet condition for those of these drivers that are not registered, or lack the count they need; `None` if there are none.

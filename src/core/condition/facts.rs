@@ -256,7 +256,7 @@ impl<'a> Facts<'_, 'a> {
         let counts = |pod: &&Kept<Pod>| {
             pod.created.is_none_or(|created| {
                 let since = self.node.created.is_none_or(|node| created >= node);
-                since && !self.trust.is_from_before(created)
+                since && !self.trust.is_from_before(created, |it| it.older)
             })
         };
         let newest = pods.iter().filter(counts);

@@ -89,7 +89,7 @@ pub(super) fn assess_pod(pod: &Pod, seconds: u32, facts: &Facts<'_, '_>) -> PodE
         return PodEvidence::BeforeNode(believed);
     }
     if let Some(believed) = facts.trust.distrusts_until(OLD_PODS, facts.now)
-        && facts.trust.is_from_before_by_kubelet(since)
+        && facts.trust.is_from_before(since, |it| it.older_by_kubelet)
     {
         return PodEvidence::BeforeReboot(believed);
     }

@@ -32,17 +32,10 @@ impl<'a> Trust<'a> {
         (now < until).then_some(until)
     }
 
-    /// Whether evidence of this time is from before a reboot.
-    pub(super) fn is_from_before(self, time: Timestamp) -> bool {
-        // API times have whole seconds.
+    /// Whether evidence of this time is from before a reboot, by the clock that it is from. API times have whole seconds.
+    pub(super) fn is_from_before(self, time: Timestamp, by: fn(Reboot) -> Timestamp) -> bool {
         self.rebooted
-            .is_some_and(|reboot| time.as_second() < reboot.older.as_second())
-    }
-
-    /// The same for a time by the kubelet's clock.
-    pub(super) fn is_from_before_by_kubelet(self, time: Timestamp) -> bool {
-        self.rebooted
-            .is_some_and(|reboot| time.as_second() < reboot.older_by_kubelet.as_second())
+            .is_some_and(|it| time.as_second() < by(it).as_second())
     }
 
     pub(super) fn assess(

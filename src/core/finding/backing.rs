@@ -139,7 +139,10 @@ impl Backing {
                 return can_share_a_node(daemon_set, &spec.selector);
             }
             let mut nodes = nodes.iter();
-            nodes.any(|(node, staying)| is_meant_for(daemon_set, node, staying))
+            nodes.any(|(node, staying)| {
+                let is_selected = selects(daemon_set, node);
+                placement(daemon_set, is_selected, staying, || false) == Placement::Meant
+            })
         };
         let mut passed_over = PassedOver::new();
         for daemon_set in there() {
@@ -271,8 +274,4 @@ fn of_classes<'a>(
             });
         }
     }
-}
-
-fn is_meant_for(daemon_set: &DaemonSet, node: &Node, staying: &[&Taint]) -> bool {
-    placement(daemon_set, selects(daemon_set, node), staying, || false) == Placement::Meant
 }

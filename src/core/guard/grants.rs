@@ -212,7 +212,6 @@ impl Guard {
         });
         let zones: Vec<_> = zones.collect();
         Report {
-            met: zones.iter().map(|zone| zone.met).sum(),
             unmet: zones.iter().map(|zone| zone.unmet).sum(),
             waiting: zones.iter().map(|zone| zone.waiting).sum(),
             all_zones_disrupted: self.counts().is_halted,

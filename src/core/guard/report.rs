@@ -13,7 +13,6 @@ const NAMED_ZONES: usize = 3;
 pub struct Report {
     /// The zones that have nodes, in order.
     pub zones: Vec<ZoneReport>,
-    pub met: usize,
     pub unmet: usize,
     pub waiting: usize,
     /// Whether every zone is fully disrupted, so that nothing more is gated.

@@ -101,12 +101,6 @@ impl<'a> Draft<'a> {
         self.recheck(self.cluster.repair_after);
     }
 
-    pub(super) fn forget_deadline(&mut self, uid: &str) {
-        if Deadline::rules(self.node).any(|recorded| recorded == uid) {
-            self.remove_annotation(Deadline::key(uid));
-        }
-    }
-
     /// Removes obsolete deadlines, a bounded number of them at a time: a kubelet could write any.
     pub(super) fn forget_deadlines(&mut self) {
         let node = self.node;

@@ -229,7 +229,7 @@ impl<'a> Draft<'a> {
         {
             self.set_annotation(Deadline::key(&rule.uid), deadline.value());
         } else if is_over && outcome.spec.ours.repair.is_some() {
-            self.forget_deadline(&rule.uid);
+            self.remove_annotation(Deadline::key(&rule.uid));
         }
     }
 

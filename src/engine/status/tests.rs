@@ -64,7 +64,7 @@ fn basis<'a>(rule: &'a Rule, previous: &'a NodeReadinessRuleStatus) -> Basis<'a>
         rule,
         suspends_all: false,
         backing: &NOTHING_WRONG,
-        prospects: Prospects::default(),
+        prospects: (0, 0),
         obstacle: None,
         disruption: None,
         first_limit: None,
@@ -459,7 +459,6 @@ fn a_condition_of_the_rule_keeps_the_time_of_its_status_and_all_times_are_whole_
 fn a_dry_run_says_what_a_guard_would_hold_back() {
     let report = |waiting, all_zones_disrupted| Report {
         zones: Vec::new(),
-        met: 1,
         unmet: 2,
         waiting,
         all_zones_disrupted,

@@ -439,6 +439,7 @@ impl Bench {
     fn guarded(&self) -> (usize, usize, usize) {
         let guard = self.engine.rules.works["r-uid"].guard.as_ref();
         let report = guard.unwrap().report();
-        (report.met, report.unmet, report.waiting)
+        let met = report.zones.iter().map(|zone| zone.met).sum();
+        (met, report.unmet, report.waiting)
     }
 }
