@@ -1,4 +1,4 @@
-//! The protections that can be taken out, as in `docs/testing.md`.
+//! The protections that can be taken out.
 
 /// A protection of the engine.
 pub(crate) struct Protection {
