@@ -22,7 +22,9 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/empty"
 	"github.com/google/go-containerregistry/pkg/v1/layout"
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/partial"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
+	"github.com/google/go-containerregistry/pkg/v1/static"
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 	"github.com/google/go-containerregistry/pkg/v1/types"
 	"golang.org/x/crypto/x509roots/fallback/bundle"
@@ -31,13 +33,17 @@ import (
 const usage = `usage:
   release image --out FOLDER --version V [--revision R] [--source URL] ARCH=FOLDER...
         An OCI layout with an image for each architecture (amd64, arm64), of the binaries in a folder. Prints its digest.
-  release push [--plain-http] FOLDER REPOSITORY:TAG
-        Takes the images to a registry, with the credentials of ~/.docker/config.json. Prints where they are.
+  release push [--plain-http] FOLDER REPOSITORY:TAG [BILL.cdx.json...]
+        Takes the images to a registry, with the credentials of ~/.docker/config.json, and attaches bills of materials (CycloneDX) to
+        them. Prints where they are.
   release save --out FILE.tar FOLDER REPOSITORY:TAG ARCH
         The image of one architecture as an archive that container engines load.
 
 Dates are SOURCE_DATE_EPOCH, or 1970.
 `
+
+// cycloneDX is the type of a bill of materials, as its name at IANA.
+const cycloneDX = "application/vnd.cyclonedx+json"
 
 func main() {
 	if err := run(os.Args[1:]); err != nil {
@@ -230,7 +236,7 @@ func push(arguments []string) error {
 	if err := flags.Parse(arguments); err != nil {
 		return err
 	}
-	if flags.NArg() != 2 {
+	if flags.NArg() < 2 {
 		return errors.New(usage)
 	}
 	var options []name.Option
@@ -245,15 +251,44 @@ func push(arguments []string) error {
 	if err != nil {
 		return err
 	}
-	if err := remote.WriteIndex(to, all, remote.WithAuthFromKeychain(authn.DefaultKeychain)); err != nil {
+	keychain := remote.WithAuthFromKeychain(authn.DefaultKeychain)
+	if err := remote.WriteIndex(to, all, keychain); err != nil {
 		return err
 	}
-	digest, err := all.Digest()
+	subject, err := partial.Descriptor(all)
 	if err != nil {
 		return err
 	}
-	fmt.Printf("%s@%s\n", to, digest)
+	for _, file := range flags.Args()[2:] {
+		bill, err := attached(file, *subject)
+		if err != nil {
+			return err
+		}
+		digest, err := bill.Digest()
+		if err != nil {
+			return err
+		}
+		if err := remote.Write(to.Context().Digest(digest.String()), bill, keychain); err != nil {
+			return err
+		}
+	}
+	fmt.Printf("%s@%s\n", to, subject.Digest)
 	return nil
+}
+
+// attached is a bill of materials as a referrer of an image: registries list it with what refers to that digest.
+func attached(file string, subject v1.Descriptor) (v1.Image, error) {
+	content, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	base := mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), cycloneDX)
+	bill, err := mutate.AppendLayers(base, static.NewLayer(content, cycloneDX))
+	if err != nil {
+		return nil, err
+	}
+	title := map[string]string{"org.opencontainers.image.title": path.Base(file)}
+	return mutate.Subject(mutate.Annotations(bill, title).(v1.Image), subject).(v1.Image), nil
 }
 
 func save(arguments []string) error {
