@@ -1,20 +1,35 @@
 //! The controller: gates and releases nodes.
 
+use std::env;
 use std::ffi::OsString;
-use std::process::ExitCode;
+use std::os::unix::process::CommandExt;
+use std::process::{Command, ExitCode};
 
 use nodegate_cluster::process;
 use nodegate_controller::{self as controller, ControllerArgs};
 use tokio::runtime;
 
 fn main() -> ExitCode {
-    let words = std::env::args_os().map(two_dashes);
+    // The image starts this program where a pod has no command: so it can take the place of another reporter's image, too.
+    if env::var_os("CHECK_ENDPOINT").is_some() {
+        return report();
+    }
+    let words = env::args_os().map(two_dashes);
     let threads = runtime::Builder::new_multi_thread();
     process::main(words, threads, async |args: ControllerArgs| {
         args.log.init();
         controller::run(args).await?;
         Ok(ExitCode::SUCCESS)
     })
+}
+
+/// Becomes the reporter that is beside this program.
+fn report() -> ExitCode {
+    let reporter = env::current_exe().map(|this| this.with_file_name("nodegate-reporter"));
+    let args = env::args_os().skip(1);
+    let error = reporter.map_or_else(|error| error, |it| Command::new(it).args(args).exec());
+    eprintln!("error: nodegate-reporter cannot be started: {error}");
+    ExitCode::FAILURE
 }
 
 /// Gives a flag two dashes: Go's flag package, which the Node Readiness Controller uses, also accepts one (`-leader-elect`).

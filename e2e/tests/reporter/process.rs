@@ -1,9 +1,11 @@
 //! How the process starts and ends, and whose identity it uses.
 
+use std::process::Command;
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use nodegate_tests::reporter::{NAMESPACE, SERVICE_ACCOUNT, token_on};
+use testkit::nodegate::install::program;
 use testkit::nodegate::{Reporter, eventually, never};
 
 use crate::endpoints::{Answer, Server, script, status};
@@ -29,6 +31,17 @@ async fn it_stops_cleanly_and_leaves_the_condition() -> Result<()> {
     reporter.says("starting", SOON).await?;
     let ended = reporter.stop().await?;
     ensure!(ended.success(), "it ended with {ended}");
+    Ok(())
+}
+
+/// Without a command, the image starts the controller.
+#[test]
+fn an_endpoint_to_check_makes_a_reporter_of_a_container_without_a_command() -> Result<()> {
+    let mut started = Command::new(program("nodegate-controller")?);
+    started.env("CHECK_ENDPOINT", "tcp://localhost:1");
+    let output = started.arg("--version").output()?;
+    let said = String::from_utf8_lossy(&output.stdout);
+    ensure!(said.starts_with("nodegate-reporter "), "{output:?}");
     Ok(())
 }
 
