@@ -13,4 +13,6 @@ RUN --mount=type=cache,target=/usr/local/cargo/registry --mount=type=cache,targe
 
 FROM gcr.io/distroless/static:nonroot
 COPY --from=build /image/ /
+# By number, which is what runAsNonRoot needs where nothing else names a user.
+USER 65532:65532
 ENTRYPOINT ["/nodegate-controller"]

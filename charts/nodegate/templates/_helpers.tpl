@@ -10,7 +10,19 @@
 {{- range list "controller-manager-config" "gate-at-birth" "validating-webhook-configuration" "webhook-server-cert" }}
 {{- $text = $text | replace (printf "%s-%s" $fullname .) (printf "nrr-%s" .) }}
 {{- end }}
+{{- $accounts := printf "((?:kind: ServiceAccount\n(?:metadata:\n)?|serviceAccount:\n) *name: |system:serviceaccount:@namespace@:)%s-controller-manager\\b" $fullname }}
+{{- $text = regexReplaceAll $accounts $text (printf "${1}%s" (include "nodegate.serviceAccount" .root)) }}
 {{- $text | replace "@namespace@" .root.Release.Namespace }}
+{{- end }}
+
+{{/* The controller's service account. */}}
+{{- define "nodegate.serviceAccount" -}}
+{{- with .Values.serviceAccount }}
+{{- if .name }}{{ .name }}
+{{- else if .create }}{{ include "nodegate.fullname" $ }}-controller-manager
+{{- else }}{{ fail "serviceAccount.create is false: name yours in serviceAccount.name" }}
+{{- end }}
+{{- end }}
 {{- end }}
 
 {{/* A file that config/ points to. */}}
@@ -78,6 +90,15 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | 
 {{- $labels := merge (dict) .labels ($object.metadata.labels | default dict) }}
 {{- $_ := set $object.metadata "labels" $labels }}
 {{- $object | toYaml }}
+{{- end }}
+
+{{/* A map without its empty values. */}}
+{{- define "nodegate.set" -}}
+{{- $set := dict }}
+{{- range $name, $value := . }}
+{{- with $value }}{{ $_ := set $set $name . }}{{ end }}
+{{- end }}
+{{- $set | toYaml }}
 {{- end }}
 
 {{/* The Secret with the webhook's certificate; empty where Nodegate makes it. */}}

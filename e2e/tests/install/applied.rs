@@ -1,12 +1,13 @@
 //! `kubectl apply -k` in a real cluster, and the controller that the manifests describe.
 
 use anyhow::{Context, Result};
-use kube::Client;
+use k8s_openapi::api::core::v1::Secret;
+use kube::{Api, Client};
 use nodegate_tests::{fixture, has_words, refused};
 use serde_json::json;
 use testkit::nodegate::fetch::Fetch;
 use testkit::nodegate::fixtures::node;
-use testkit::nodegate::install::{NAMESPACE, config, write_kustomization};
+use testkit::nodegate::install::{NAMESPACE, config, manifests, write_kustomization};
 use testkit::nodegate::state::{pods_on, reasons_about};
 use testkit::nodegate::{Cluster, Options, deployment, eventually};
 
@@ -37,10 +38,19 @@ async fn installed_by_kustomize_it_runs_on_held_nodes_and_releases_nodes() -> Re
     let leases = cluster.kubectl(&lease).await?;
     has_words(&leases, "ba65f13e.readiness.node.x-k8s.io")?;
 
-    // Only subjects bound to the shipped role may read metrics.
+    // Prometheus scrapes with the token of the Secret that its monitor names.
     let url = format!("https://{}/metrics", addresses.metrics);
     assert_eq!(Fetch::anonymous().get(&url).await?.status, 401);
-    let token = cluster.account("prometheus", "nrr-metrics-reader").await?;
+    let scraper = manifests("prometheus").join("scraper.yaml");
+    cluster.apply_path(&scraper).await?;
+    let secrets: Api<Secret> = Api::namespaced(client.clone(), NAMESPACE);
+    let token = eventually("the Secret has a token", SOON, async || {
+        let secret = secrets.get("nrr-metrics-scraper-token").await?;
+        let data = secret.data.unwrap_or_default();
+        let token = data.get("token").map(|token| token.0.clone());
+        token.map(String::from_utf8).transpose().map_err(Into::into)
+    })
+    .await?;
     eventually("metrics are served", SOON, async || {
         let answer = Fetch::with_token(&token).get(&url).await?;
         Ok(answer.status == 200 && answer.text.contains("nodegate_leader 1"))

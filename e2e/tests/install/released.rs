@@ -72,6 +72,9 @@ async fn a_release_is_installed_upgraded_and_uninstalled() -> Result<()> {
     release(&cluster, "upgrade", NAMESPACE, &["--values", &values]).await?;
     rules(&client).get("network").await?;
     gates_and_releases(&client, "upgraded").await?;
+    let notes = release(&cluster, "upgrade", NAMESPACE, &["--reuse-values"]).await?;
+    has_words(&notes, "Rules are there already (")?;
+    assert!(!notes.contains("No node is touched"), "{notes}");
 
     // In the documented order: rules, then the rest.
     cluster.kubectl(&["delete", "nrr", "--all"]).await?;

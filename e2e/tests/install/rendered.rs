@@ -125,6 +125,7 @@ async fn chart_and_kustomize_make_the_same_objects() -> Result<()> {
         ("cert-manager", &["components/webhook", "components/cert-manager"], &["webhook.enabled=true", "webhook.certificate=cert-manager"]),
         ("karpenter", &["components/karpenter"], &["karpenter.enabled=true"]),
         ("karpenter-nodes", &["components/karpenter-nodes"], &["offKarpenterNodes=false"]),
+        ("host-network", &["components/host-network"], &["hostNetwork=true"]),
         ("policies", &["policy"], &["policies.enabled=true"]),
         ("birth", &["birth"], &[]),
         ("flowcontrol", &["flowcontrol"], &["flowControl.enabled=true"]),

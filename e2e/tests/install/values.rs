@@ -24,6 +24,7 @@ const EVERYTHING: &str = "webhook.enabled=true,webhook.certificate=cert-manager,
     reporter.accounts[0].conditionTypes={c.example.com/D},config.passingTaints={a/b},\
     metrics.serviceMonitor.enabled=true,metrics.prometheusRule.enabled=true,metrics.dashboard.enabled=true";
 
+const MONITOR: &str = "ServiceMonitor monitoring/nrr-controller-manager-metrics-monitor";
 const VIEW: &str = "ClusterRole /nodegate-view";
 const REPORTER: &str = "ClusterRoleBinding /nrr-reporter-kube-system.cni";
 const ACCOUNT: &str = "reporter.accounts[0].namespace=kube-system,reporter.accounts[0].name=cni,\
@@ -104,6 +105,38 @@ fn places() -> Vec<(String, Vec<Place<'static>>)> {
             ("ClusterRole /nrr-reporter-role", "/kind", json!("ClusterRole")),
             (named, "/metadata/labels/nodegate.dev~1reporter", json!("true")),
             (named, "/data", json!({"serviceAccount": "kube-system/cni", "conditionTypes": "a.example.com/A,b.example.com/B"})),
+        ]),
+        ("serviceAccount.create=false,serviceAccount.name=mine,policies.enabled=true,flowControl.enabled=true".into(), vec![
+            (DEPLOYMENT, "serviceAccountName", json!("mine")),
+            ("ClusterRoleBinding /nrr-manager-rolebinding", "/subjects/0/name", json!("mine")),
+            ("RoleBinding default/nrr-events-rolebinding", "/subjects/0/name", json!("mine")),
+            ("FlowSchema /nrr-leader-election", "/spec/rules/0/subjects/0/serviceAccount/name", json!("mine")),
+            ("ValidatingAdmissionPolicy /nrr-controller-policy", "/spec/matchConditions/0/expression",
+                json!("request.userInfo.username == 'system:serviceaccount:nrr-system:mine'")),
+        ]),
+        ("securityContext.runAsUser=7,podSecurityContext.fsGroup=7,extraVolumes[0].name=a,extraVolumeMounts[0].name=a,\
+            extraVolumeMounts[0].mountPath=/a,config.passingTaints={a/b}".into(), vec![
+            (DEPLOYMENT, "containers/0/securityContext/runAsUser", json!(7)),
+            (DEPLOYMENT, "containers/0/securityContext/allowPrivilegeEscalation", json!(false)),
+            (DEPLOYMENT, "securityContext/fsGroup", json!(7)),
+            (DEPLOYMENT, "securityContext/runAsNonRoot", json!(true)),
+            (DEPLOYMENT, "volumes/1/name", json!("a")),
+            (DEPLOYMENT, "containers/0/volumeMounts/1", json!({"name": "a", "mountPath": "/a"})),
+        ]),
+        ("metrics.serviceMonitor.enabled=true,metrics.serviceMonitor.namespace=monitoring,metrics.serviceMonitor.interval=1m,\
+            metrics.serviceMonitor.scrapeTimeout=9s,metrics.serviceMonitor.relabelings[0].action=keep,\
+            metrics.dashboard.enabled=true,metrics.dashboard.annotations.grafana_folder=Nodes".into(), vec![
+            (MONITOR, "/spec/namespaceSelector/matchNames", json!(["nrr-system"])),
+            (MONITOR, "/spec/endpoints/0/interval", json!("1m")),
+            (MONITOR, "/spec/endpoints/0/scrapeTimeout", json!("9s")),
+            (MONITOR, "/spec/endpoints/0/relabelings", json!([{"action": "keep"}])),
+            // The Secret that it names is beside it.
+            ("Secret monitoring/nrr-metrics-scraper-token", "/type", json!("kubernetes.io/service-account-token")),
+            ("ClusterRoleBinding /nrr-metrics-scraper", "/subjects/0/namespace", json!("monitoring")),
+            ("ConfigMap nrr-system/nrr-grafana-dashboard", "/metadata/annotations/grafana_folder", json!("Nodes")),
+        ]),
+        ("extraObjects[0].apiVersion=v1,extraObjects[0].kind=ConfigMap,extraObjects[0].metadata.name=more-{{ .Release.Name }}".into(), vec![
+            ("ConfigMap /more-nodegate", "/kind", json!("ConfigMap")),
         ]),
         (as_node, vec![(REPORTER, "/roleRef/name", json!("nrr-reporter-impersonation-role"))]),
     ]
@@ -219,6 +252,7 @@ async fn values_that_cannot_be_used_are_refused_by_name() -> Result<()> {
         ("docsURL=pages", "at '/docsURL'"),
         ("fullnameOverride=a-name-of-twenty-nine-letters", "at '/fullnameOverride'"),
         ("config.passingTaint={a}", "at '/config': additional properties 'passingTaint' not allowed"),
+        ("serviceAccount.create=false", "serviceAccount.create is false: name yours in serviceAccount.name"),
         ("replicas=0", "at '/replicas': minimum: got 0, want 1"),
         ("replicas=two", "at '/replicas': got string, want integer"),
         ("webhook.certificate=own", "at '/webhook/certificate': value must be one of 'self-managed', 'cert-manager', 'secret'"),
@@ -434,7 +468,8 @@ async fn an_api_server_takes_what_values_make() -> Result<()> {
         "offKarpenterNodes=false,gatingTaints={a.example.com/b},imagePullSecrets[0].name=registry,karpenter.enabled=true,flowControl.enabled=true",
         "policies.enabled=true,policies.removedTaints={a.example.com/b},webhook.enabled=true,config.passingTaints={a/b}",
         "reporter.accounts[0].namespace=kube-system,reporter.accounts[0].name=a,metrics.dashboard.enabled=true",
-        "reporter.accounts[0].conditionTypes={a.example.com/A},nodeSelector.a=b",
+        "reporter.accounts[0].conditionTypes={a.example.com/A},nodeSelector.a=b,extraVolumes[0].name=a,extraVolumes[0].emptyDir.medium=Memory",
+        "extraVolumeMounts[0].name=a,extraVolumeMounts[0].mountPath=/a,serviceAccount.name=mine",
     ];
     let rules = format!("nodeReadinessRules=[{FOREIGN}]");
     let chart = chart();

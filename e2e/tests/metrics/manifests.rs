@@ -64,5 +64,7 @@ fn the_monitor_finds_the_service_and_its_port() -> Result<()> {
     assert_eq!(endpoint["port"], service["spec"]["ports"][0]["name"]);
     assert_eq!(endpoint["path"], "/metrics");
     assert_eq!(endpoint["scheme"], "https");
+    // An operator that keeps monitors from reading Prometheus' files refuses the whole monitor.
+    assert_eq!(endpoint["bearerTokenFile"], Value::Null);
     Ok(())
 }

@@ -19,7 +19,7 @@ use crate::scene::{TAINT, create_critical, critical_rule, held};
 const IMAGE: &str = "docker.io/library/nodegate:0.1.0";
 
 fn image() -> Result<Image> {
-    Image::of(IMAGE, "/nodegate-controller", &binary()?)
+    Ok(Image::of(IMAGE, "/nodegate-controller", &binary()?)?.as_user("65532:65532"))
 }
 
 #[test]

@@ -1,6 +1,8 @@
 // Command image writes a container image as an archive that containerd imports, without a container engine: one layer with files.
 //
-//	image OUT NAME:TAG ENTRYPOINT PATH_IN_IMAGE=FILE...
+//	image OUT NAME:TAG ENTRYPOINT USER PATH_IN_IMAGE=FILE...
+//
+// USER is who runs it, such as 65532:65532; root where it is empty.
 package main
 
 import (
@@ -27,10 +29,10 @@ func main() {
 }
 
 func run(arguments []string) error {
-	if len(arguments) < 3 {
+	if len(arguments) < 4 {
 		return fmt.Errorf("too few arguments: %q", arguments)
 	}
-	layer, err := layerOf(arguments[3:])
+	layer, err := layerOf(arguments[4:])
 	if err != nil {
 		return err
 	}
@@ -38,7 +40,7 @@ func run(arguments []string) error {
 	platform := v1.Platform{Architecture: runtime.GOARCH, OS: "linux"}
 	configuration, err := archive.add(v1.MediaTypeImageConfig, v1.Image{
 		Platform: platform,
-		Config:   v1.ImageConfig{Entrypoint: []string{arguments[2]}, WorkingDir: "/"},
+		Config:   v1.ImageConfig{Entrypoint: []string{arguments[2]}, User: arguments[3], WorkingDir: "/"},
 		RootFS:   v1.RootFS{Type: "layers", DiffIDs: []digest.Digest{digest.FromBytes(layer)}},
 	})
 	if err != nil {

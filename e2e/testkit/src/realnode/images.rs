@@ -21,6 +21,7 @@ const PLUGINS: [&str; 3] = ["bridge", "host-local", "loopback"];
 pub struct Image {
     name: String,
     entrypoint: String,
+    user: &'static str,
     files: Vec<OsString>,
 }
 
@@ -30,6 +31,7 @@ impl Image {
         let mut image = Self {
             name: name.to_owned(),
             entrypoint: in_image.to_owned(),
+            user: "",
             files: Vec::new(),
         };
         image.add(in_image, program);
@@ -37,6 +39,12 @@ impl Image {
             image.add(&library, Path::new(&library));
         }
         Ok(image)
+    }
+
+    /// Has it run as this user, and not as root.
+    pub fn as_user(mut self, user: &'static str) -> Self {
+        self.user = user;
+        self
     }
 
     /// Adds the test pods' program as `/pod`.
@@ -64,7 +72,7 @@ impl Image {
         let archive = folder.join("image.tar");
         let mut make = Command::new(programs.path("image")?);
         make.arg(&archive)
-            .args([&self.name, &self.entrypoint])
+            .args([&*self.name, &*self.entrypoint, self.user])
             .args(&self.files);
         tool::run(make, "").await?;
         let mut import = Command::new(programs.path("ctr")?);
