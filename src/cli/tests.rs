@@ -5,6 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use futures::FutureExt;
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::check::check;
@@ -187,6 +188,45 @@ fn printed(width: Option<usize>) -> Vec<(&'static str, String)> {
         ("preview", previewed(&source).text(&page)),
         ("check", check(Vec::new(), &checkup).text(&page)),
     ]
+}
+
+fn json(answer: impl Serialize) -> Value {
+    serde_json::to_value(answer).unwrap()
+}
+
+/// The fields of an answer, and of the first of each of its lists that the page explains.
+fn fields(answer: &Value) -> BTreeSet<String> {
+    let lists = ["rules", "held", "gates", "findings"];
+    let firsts = lists.iter().map(|list| &answer[list][0]);
+    let objects = firsts.chain([answer]).filter_map(Value::as_object);
+    objects.flat_map(|it| it.keys().cloned()).collect()
+}
+
+#[test]
+fn the_page_names_every_field_of_an_answer() {
+    let source = fleet();
+    let all = read(&source, &Wanted::status());
+    let of_node = read(&source, &Wanted::of_node(HELD));
+    let checkup = read(&source, &Wanted::checkup());
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/kubectl.md");
+    let page = fs::read_to_string(page).unwrap();
+    let (_, section) = page.split_once("## In scripts").unwrap();
+    let (section, _) = section.split_once("| exit code").unwrap();
+    let known: BTreeSet<&str> = section.split(['`', '[']).collect();
+    for (command, answer) in [
+        ("explain node", json(explain_node(&of_node, HELD))),
+        ("explain pod", json(explain_pod(&all, &pending()))),
+        ("explain rule", json(explain_rule(&all, "network"))),
+        ("status", json(status(&all))),
+        ("preview", json(previewed(&source))),
+        ("check", json(check(Vec::new(), &checkup))),
+    ] {
+        let row = format!("| `{command}` |");
+        assert!(section.contains(&row), "docs/kubectl.md has no {row}");
+        for field in fields(&answer) {
+            assert!(known.contains(&*field), "docs/kubectl.md: {row} no {field}");
+        }
+    }
 }
 
 fn words(text: &str) -> BTreeSet<&str> {

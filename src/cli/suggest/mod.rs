@@ -149,11 +149,11 @@ fn suggestion(
 const HEAD: &str = "\
 # Rules for what runs in this cluster, as dry runs: they change nothing, and say in their status what they would do.
 #
-#   kubectl nodegate suggest | kubectl apply -f -
+#   kubectl nodegate suggest > rules.yaml && kubectl apply -f rules.yaml
 #   kubectl nodegate status
 #
-# Where a rule says what you expect, set its dryRun to false. A node that was released then stays so while its components are
-# updated (bootstrap-only), and nodes that exist already are left alone until they join again (nodegate.existingNodes).
+# Where a rule says what you expect, set its dryRun to false in the file, and apply it again. A node that was released then stays so while
+# its components are updated (bootstrap-only), and nodes that exist already are left alone until they join again (existingNodes).
 ";
 
 /// What is applied where nothing is suggested: `kubectl apply` fails without an object, an empty list included.

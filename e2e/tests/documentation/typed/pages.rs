@@ -128,7 +128,6 @@ pub(crate) const INSTALLED: [Page; 32] = [
             ("make demo", "CI calls it"),
             ("hack/try-cluster", "another test here runs it"),
             DOCKER,
-            CARGO_RUN,
             ("cargo install", "a release build takes minutes"),
         ],
         ..page("README.md")
@@ -155,7 +154,7 @@ pub(crate) const INSTALLED: [Page; 32] = [
     Page {
         before: &[
             ("--from dump/", "kubectl nodegate dump dump"),
-            ("suggest | kubectl apply", "kubectl -n kube-system set image daemonset/cilium main=quay.io/cilium/cilium:v1.18.0"),
+            ("suggest > rules.yaml", "kubectl -n kube-system set image daemonset/cilium main=quay.io/cilium/cilium:v1.18.0"),
         ],
         apart: &[("explain", "tests/cli holds it to a cluster"), ("preview", "tests/cli holds it to a cluster")],
         ..page("docs/kubectl.md")
