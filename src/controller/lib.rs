@@ -32,7 +32,7 @@ use gauges::Gauges;
 use health::Readiness;
 use lease::{Election, Sight};
 use metrics::Metrics;
-use nodegate_cluster::process::{Instance, LogArgs, own_namespace, told_to_stop};
+use nodegate_cluster::process::{Instance, LogArgs, from_environment, own_namespace, told_to_stop};
 use nodegate_cluster::{bookmarks, client};
 use nodegate_core::config::{Config, ConfigError};
 use nodegate_core::guard::Limits;
@@ -54,7 +54,7 @@ const CHANGES: usize = 1024;
 // As elsewhere in Kubernetes, what is appended to a Deployment's arguments wins.
 #[allow(clippy::struct_excessive_bools, reason = "each is a flag")]
 #[derive(Debug, Clone, clap::Parser)]
-#[command(name = "nodegate-controller", version, args_override_self = true,
+#[command(name = "nodegate-controller", version, args_override_self = true, mut_args = from_environment,
           after_help = format!("Documentation: {}", documentation::page("first-rule.md")))]
 pub struct ControllerArgs {
     /// Kubeconfig file; without it $KUBECONFIG, ~/.kube/config or the pod's service account is used

@@ -47,7 +47,7 @@ fn two_dashes(word: OsString) -> OsString {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::Parser;
+    use clap::{CommandFactory, Parser};
 
     fn parse(words: &str) -> ControllerArgs {
         let words = words.split_whitespace().map(OsString::from);
@@ -78,6 +78,26 @@ mod tests {
         assert_eq!(args.node_concurrent_reconciles, 64);
         for kept in ["-h", "--help", "-1", "-", "--", "a-b"] {
             assert_eq!(two_dashes(kept.into()), *kept);
+        }
+    }
+
+    #[test]
+    fn every_flag_is_an_environment_variable_and_booleans_are_gos() {
+        let command = ControllerArgs::command();
+        for flag in command.get_arguments() {
+            let variable = flag.get_env().and_then(|it| it.to_str());
+            let is_ours = variable.is_some_and(|it| it.starts_with("NODEGATE_"));
+            assert!(is_ours, "{flag}: {variable:?}");
+        }
+        for (words, expected) in [
+            ("1 t T TRUE true True", true),
+            ("0 f F FALSE false False", false),
+        ] {
+            for word in words.split(' ') {
+                let args = parse(&format!("--enable-webhook={word} --leader-elect={word}"));
+                assert_eq!(args.webhook.enable_webhook, expected, "{word}");
+                assert_eq!(args.leader_elect, Some(expected), "{word}");
+            }
         }
     }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use super::endpoint::Endpoint;
 use super::state::Policy;
-use nodegate_cluster::process::LogArgs;
+use nodegate_cluster::process::{LogArgs, from_environment};
 use nodegate_core::api;
 use nodegate_core::condition::is_reserved;
 use nodegate_core::object::KUBELETS_CONDITIONS;
@@ -35,63 +35,63 @@ const PROBLEMS: [&str; 2] = ["OutOfDisk", "NetworkUnavailable"];
 /// Every flag can be given as an environment variable. The values are text that [`ReporterSettings::read`] reads: it names the variable
 /// in an error, and treats an empty value as none; clap would name the flag alone and reject the value.
 #[derive(Debug, Clone, Default, clap::Parser)]
-#[command(name = "nodegate-reporter", version, 
+#[command(name = "nodegate-reporter", version, mut_args = from_environment,
           after_help = format!("{EXIT_CODES}\n\nDocumentation: {}", documentation::page("reporter.md")))]
 pub struct ReporterArgs {
     /// Name of the Node to report on; from the downward API (fieldRef: spec.nodeName)
-    #[arg(long, env, value_name = "NAME", hide_env_values = true)]
+    #[arg(long, env, value_name = "NAME")]
     pub node_name: Option<String>,
 
     /// What to check: `http(s)://HOST:PORT/PATH`, `tcp://HOST:PORT`, `grpc://HOST:PORT[/SERVICE]`,
     /// `unix:///SOCKET[:/PATH]` or `exec:/PROGRAM ARGUMENTS`
-    #[arg(long, env, value_name = "ENDPOINT", hide_env_values = true)]
+    #[arg(long, env, value_name = "ENDPOINT")]
     pub check_endpoint: Option<String>,
 
     /// Type of the condition to report, such as example.com/NetworkReady
-    #[arg(long, env, value_name = "TYPE", hide_env_values = true)]
+    #[arg(long, env, value_name = "TYPE")]
     pub condition_type: Option<String>,
 
     /// Time from one check to the next [default: 30s]
-    #[arg(long, env, value_name = "DURATION", hide_env_values = true)]
+    #[arg(long, env, value_name = "DURATION")]
     pub check_interval: Option<String>,
 
     /// Time that a check may take [default: 10s]
-    #[arg(long, env, value_name = "DURATION", hide_env_values = true)]
+    #[arg(long, env, value_name = "DURATION")]
     pub check_timeout: Option<String>,
 
     /// How many good checks in a row it takes to report True [default: 1]
-    #[arg(long, env, value_name = "CHECKS", hide_env_values = true)]
+    #[arg(long, env, value_name = "CHECKS")]
     pub success_threshold: Option<String>,
 
     /// How many bad checks in a row it takes to turn from True to False [default: 1]
-    #[arg(long, env, value_name = "CHECKS", hide_env_values = true)]
+    #[arg(long, env, value_name = "CHECKS")]
     pub failure_threshold: Option<String>,
 
     /// Time after which even an unchanged condition is written again [default: 5m]
-    #[arg(long, env, value_name = "DURATION", hide_env_values = true)]
+    #[arg(long, env, value_name = "DURATION")]
     pub heartbeat_period: Option<String>,
 
     /// PEM file with the certificate authorities that an https endpoint is verified against, in place of the system's
-    #[arg(long, env, value_name = "FILE", hide_env_values = true)]
+    #[arg(long, env, value_name = "FILE")]
     pub check_ca_file: Option<String>,
 
     /// Do not verify the certificate of an https endpoint; only for endpoints on localhost
-    #[arg(long, env, value_name = "BOOL", hide_env_values = true,
+    #[arg(long, env, value_name = "BOOL",
           num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     pub check_skip_tls_verify: Option<String>,
 
     /// End with exit code 0 once the condition is True and written, for an init container
-    #[arg(long, env, value_name = "BOOL", hide_env_values = true,
+    #[arg(long, env, value_name = "BOOL",
           num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     pub report_once: Option<String>,
 
     /// Act as system:node:NAME, by constrained impersonation (Kubernetes 1.35 and later); any word but `true` means no
-    #[arg(long, env, value_name = "BOOL", hide_env_values = true,
+    #[arg(long, env, value_name = "BOOL",
           num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     pub impersonate_node: Option<String>,
 
     /// Address of /metrics, /healthz and /readyz; `0` turns them off [default: :9445]
-    #[arg(long, env, value_name = "ADDRESS", hide_env_values = true)]
+    #[arg(long, env, value_name = "ADDRESS")]
     pub metrics_bind_address: Option<String>,
 
     /// Kubeconfig file; without it $KUBECONFIG, ~/.kube/config or the pod's service account is used
@@ -231,10 +231,10 @@ fn count(text: &str) -> Result<u32, String> {
 }
 
 fn flag(text: &str) -> Result<bool, String> {
-    match text {
-        "false" | "0" => Ok(false),
-        "true" | "1" => Ok(true),
-        other => Err(format!("is {other:?}; give true or false")),
+    match text.to_ascii_lowercase().as_str() {
+        "false" | "f" | "0" => Ok(false),
+        "true" | "t" | "1" => Ok(true),
+        _ => Err(format!("is {text:?}; give true or false")),
     }
 }
 

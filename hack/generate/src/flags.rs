@@ -35,7 +35,11 @@ fn describe(page: &mut String, command: &Command) {
     page.push_str("\n| flag | default | |\n|---|---|---|\n");
     for flag in flags {
         let (usage, default, meaning) = (usage(flag), default(flag), meaning(flag));
-        let _ = writeln!(page, "| `{usage}` | {default} | {meaning} |");
+        let variable = flag
+            .get_env()
+            .map(|it| format!("<br>`{}`", it.to_string_lossy()));
+        let variable = variable.unwrap_or_default();
+        let _ = writeln!(page, "| `{usage}`{variable} | {default} | {meaning} |");
     }
 }
 
@@ -71,14 +75,12 @@ fn meaning(flag: &Arg) -> String {
     let values: Vec<_> = flag
         .get_possible_values()
         .iter()
+        .filter(|value| !value.is_hide_set())
         .map(|value| format!("`{}`", value.get_name()))
         .collect();
     let is_word = values != ["`true`", "`false`"];
     if is_word && !values.is_empty() {
         let _ = write!(meaning, "; one of {}", values.join(", "));
-    }
-    if let Some(variable) = flag.get_env() {
-        let _ = write!(meaning, "; variable `{}`", variable.to_string_lossy());
     }
     meaning
 }

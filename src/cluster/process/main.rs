@@ -3,8 +3,8 @@
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use clap::builder::{Resettable, StyledStr};
-use clap::{Command, Parser};
+use clap::builder::{BoolishValueParser, Resettable, StyledStr, ValueParser};
+use clap::{Arg, Command, Parser};
 use tokio::runtime;
 
 use crate::with_causes;
@@ -40,6 +40,20 @@ pub fn main<P: Parser, R: Future<Output = anyhow::Result<ExitCode>>>(
         eprintln!("error: {}", printable_lines(&text));
         ExitCode::from(if error.is::<UsageError>() { USAGE } else { 1 })
     })
+}
+
+/// A flag that is an environment variable, too, and takes booleans as Go does: whoever replaces a container's arguments loses no
+/// variable.
+pub fn from_environment(mut flag: Arg) -> Arg {
+    if flag.get_value_parser().type_id() == ValueParser::bool().type_id() {
+        flag = flag.value_parser(BoolishValueParser::new());
+    }
+    if let (Some(name), None) = (flag.get_long(), flag.get_env()) {
+        let variable = format!("NODEGATE_{}", name.to_uppercase().replace('-', "_"));
+        flag = flag.env(&*variable.leak());
+    }
+    // In the help, they would be as long as they are.
+    flag.hide_env_values(true)
 }
 
 /// The command with help text for terminals: without rustdoc's backticks around names. Its subcommands' help ends as its own.

@@ -7,5 +7,5 @@ mod shutdown;
 
 pub use instance::{Instance, is_nodegate, own_namespace};
 pub use logging::LogArgs;
-pub use main::{UsageError, main, plain};
+pub use main::{UsageError, from_environment, main, plain};
 pub use shutdown::told_to_stop;
