@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 
 use allocation_counter::measure;
 use jiff::{SignedDuration, Timestamp};
+use nodegate_core::api::NodeShare;
 use nodegate_core::condition::{ComponentGroup, Watch};
 use nodegate_core::config::Config;
 use nodegate_core::guard::Limits;
@@ -162,7 +163,10 @@ impl Fleet {
             concurrency: 64,
             rate: None,
             status_node_limit: 20,
-            disruption_limits: Limits::default(),
+            disruption_limits: Limits {
+                max_first_gated: NodeShare::Percent(100),
+                ..Limits::default()
+            },
             ..Settings::default()
         };
         let now = Now {

@@ -65,7 +65,8 @@ pub async fn ask(nodes: usize, tell: impl Fn(&str)) -> Result<Vec<Asked>> {
     })
     .await?;
     tell("the controller goes over them");
-    let controller = Controller::start(&cluster, &["--leader-elect"]).await?;
+    let controller =
+        Controller::start(&cluster, &["--leader-elect", "--max-first-gated=100%"]).await?;
     cluster.account("asker", "nodegate-view").await?;
     let kubeconfig = cluster
         .kubeconfig_for_service_account("default", "asker")

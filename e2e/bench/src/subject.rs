@@ -16,8 +16,8 @@ use testkit::nodegate::process::Process;
 /// How long it may take to stop.
 const SHUTDOWN: Duration = Duration::from_secs(20);
 
-/// The shell command for this repository's controller as shipped.
-const NODEGATE: &str = r#""$NODEGATE" --kubeconfig "$KUBECONFIG" --health-probe-bind-address 0"#;
+/// The shell command for this repository's controller as shipped, but for the limit: rules gate all nodes at once here.
+const NODEGATE: &str = r#""$NODEGATE" --kubeconfig "$KUBECONFIG" --health-probe-bind-address 0 --max-first-gated 100%"#;
 
 /// How to start the controller.
 #[derive(Debug, Clone)]

@@ -19,7 +19,12 @@ async fn no_more_requests_are_made_a_second_than_the_flags_say() -> Result<()> {
     for index in 0..COUNT {
         node(&name(index)).create(&client).await?;
     }
-    let limits = ["--kube-api-qps=10", "--kube-api-burst=5", "--leader-elect"];
+    let limits = [
+        "--kube-api-qps=10",
+        "--kube-api-burst=5",
+        "--leader-elect",
+        "--max-first-gated=100%",
+    ];
     let _controller = Controller::start(&cluster, &limits).await?;
     let writes = || {
         let mut writes = cluster.controllers_writes();

@@ -19,7 +19,8 @@ async fn an_api_server_that_goes_away_is_waited_for() -> Result<()> {
     let cluster = Cluster::start(Options::api_only()).await?;
     let client = cluster.client().await?;
     create_nodes(&client, COUNT, "False").await?;
-    let mut controller = Controller::start(&cluster, &["--node-concurrent-reconciles=1"]).await?;
+    let flags = ["--node-concurrent-reconciles=1", "--max-first-gated=100%"];
+    let mut controller = Controller::start(&cluster, &flags).await?;
     network_rule("network").create(&client).await?;
     eventually("the gating is under way", PROMPTLY, async || {
         Ok(count_gated(&client).await? > COUNT / 10)

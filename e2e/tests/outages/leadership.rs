@@ -20,7 +20,7 @@ const TAKEOVER: Duration = Duration::from_secs(120);
 /// Shorter than an unreleased lease lasts, which is 15 s.
 const AT_ONCE: Duration = Duration::from_secs(12);
 const COUNT: usize = 200;
-const ELECTED: [&str; 1] = ["--leader-elect"];
+const ELECTED: [&str; 2] = ["--leader-elect", "--max-first-gated=100%"];
 
 /// Waits until it has said that it leads.
 async fn eventually_leads(controller: &Controller, within: Duration) -> Result<()> {

@@ -1,12 +1,15 @@
 //! How fast nodes may be gated, when a zone is disrupted, and how many nodes a rule may gate as it comes into force. The numbers,
 //! names and defaults of the first two are those of the Kubernetes node lifecycle controller.
 
+use serde::{Deserialize, Serialize};
+
 use super::zone::ZoneState;
 use crate::api::{Disruption, NodeShare};
 
 /// How fast nodes may be gated, and when a zone is disrupted. The flags, for what a rule's `spec.nodegate.disruption` leaves out,
 /// are those of kube-controller-manager.
-#[derive(Debug, Clone, Copy, PartialEq, clap::Args)]
+#[derive(Debug, Clone, Copy, PartialEq, clap::Args, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Limits {
     /// Nodes a second that a rule with spec.nodegate.disruption gates in a healthy zone
     #[arg(long = "node-eviction-rate", value_name = "RATE", default_value_t = Limits::DEFAULT.eviction_rate,
@@ -27,20 +30,20 @@ pub struct Limits {
     #[arg(long, value_name = "NODES", default_value_t = Limits::DEFAULT.large_cluster_size_threshold)]
     pub large_cluster_size_threshold: usize,
 
-    /// Nodes in use, or their share, that a rule may gate as it comes into force, for example 10%: past that it gates none of
-    /// them. 3 may always be gated. Without it there is no limit
-    #[arg(long, value_name = "NODES")]
-    pub max_first_gated: Option<NodeShare>,
+    /// Nodes in use, or their share, that a rule may gate as it comes into force: past that it gates none of them. 3 may always
+    /// be gated; 100% means no limit
+    #[arg(long, value_name = "NODES", default_value = "10%")]
+    pub max_first_gated: NodeShare,
 }
 
 impl Limits {
-    /// The defaults of kube-controller-manager.
+    /// The defaults of kube-controller-manager, and a tenth.
     const DEFAULT: Self = Self {
         eviction_rate: 0.1,
         secondary_eviction_rate: 0.01,
         unhealthy_zone_threshold: 0.55,
         large_cluster_size_threshold: 50,
-        max_first_gated: None,
+        max_first_gated: NodeShare::Percent(10),
     };
 
     /// The limits of a rule; `defaults` apply to what the rule leaves out.
@@ -53,14 +56,14 @@ impl Limits {
             secondary_eviction_rate: secondary.unwrap_or(defaults.secondary_eviction_rate),
             unhealthy_zone_threshold: unhealthy.unwrap_or(defaults.unhealthy_zone_threshold),
             large_cluster_size_threshold: large.unwrap_or(defaults.large_cluster_size_threshold),
-            max_first_gated: defaults.first(Some(spec)),
+            max_first_gated: spec.max_first_gated.unwrap_or(defaults.max_first_gated),
         }
     }
 
     /// The limit of what a rule may gate as it comes into force; `self` applies to a rule that has none of its own.
     pub fn first(self, spec: Option<&Disruption>) -> Option<NodeShare> {
         let own = spec.and_then(|spec| spec.max_first_gated);
-        own.or(self.max_first_gated)
+        own.or(Some(self.max_first_gated).filter(|share| *share != NodeShare::Percent(100)))
     }
 
     /// Nodes a second, 0 or more, that may be gated in a zone of this state and size, unless every zone is fully disrupted
@@ -133,16 +136,25 @@ mod tests {
             "--secondary-node-eviction-rate=0",
             "--unhealthy-zone-threshold=1",
             "--large-cluster-size-threshold=0",
-            "--max-first-gated=10%",
+            "--max-first-gated=5%",
         ]);
         let expected = Limits {
             eviction_rate: 2.0,
             secondary_eviction_rate: 0.0,
             unhealthy_zone_threshold: 1.0,
             large_cluster_size_threshold: 0,
-            max_first_gated: Some(NodeShare::Percent(10)),
+            max_first_gated: NodeShare::Percent(5),
         };
         assert_eq!(limits.unwrap(), expected);
+        assert_eq!(parse(&[]), Ok(Limits::default()));
+    }
+
+    #[test]
+    fn a_tenth_may_be_gated_first_unless_the_limit_is_turned_off() {
+        let first = |flags: &[&str]| parse(flags).unwrap().first(None);
+        assert_eq!(first(&[]), Some(NodeShare::Percent(10)));
+        assert_eq!(first(&["--max-first-gated=0"]), Some(NodeShare::Nodes(0)));
+        assert_eq!(first(&["--max-first-gated=100%"]), None);
     }
 
     #[test]
@@ -175,7 +187,7 @@ mod tests {
             secondary_eviction_rate: 4.0,
             unhealthy_zone_threshold: 0.3,
             large_cluster_size_threshold: 2,
-            max_first_gated: Some(NodeShare::Nodes(5)),
+            max_first_gated: NodeShare::Nodes(5),
         };
         assert_eq!(Limits::of(&Disruption::default(), defaults), defaults);
         let all = Disruption {
@@ -186,7 +198,7 @@ mod tests {
             max_first_gated: Some(NodeShare::Percent(100)),
         };
         let expected = Limits {
-            max_first_gated: all.max_first_gated,
+            max_first_gated: NodeShare::Percent(100),
             ..Limits::default()
         };
         assert_eq!(Limits::of(&all, defaults), expected);

@@ -42,7 +42,7 @@ impl<'a> WouldGate<'a> {
         let of = if in_use == 1 { "node" } else { "nodes" };
         format!(
             "would gate {gated} of {in_use} {of} in use at once{missing}; at most {limit} are allowed: fix the rule, or allow them \
-             with spec.nodegate.disruption.maxFirstGated: 100%"
+             with spec.nodegate.disruption.maxFirstGated: 100% or the flag --max-first-gated"
         )
     }
 

@@ -65,7 +65,7 @@ fn a_rule_that_is_held_back_says_so_gates_who_joins_and_goes_on_once_few_are_lef
     let mut bench = Bench::new(&[limited()], &fleet(8));
     bench.wait(3000);
     let why = "would gate 8 of 10 nodes in use at once (8 have never reported Net); at most 10% are allowed: fix the rule, or allow \
-               them with spec.nodegate.disruption.maxFirstGated: 100%";
+               them with spec.nodegate.disruption.maxFirstGated: 100% or the flag --max-first-gated";
     assert_eq!(says(&bench, "HeldBack").as_deref(), Some(why));
     let accepted = format!("the rule is held back: it {why}");
     assert_eq!(says(&bench, "Accepted"), Some(accepted));

@@ -34,6 +34,7 @@ use super::survey::{Gauge, RULE_NODES};
 use super::{Engine, Rate, RequestError, Settings};
 use crate::testing::{Builder, NodeBuilder, RuleBuilder, at};
 use cluster::{Cluster, object};
+use nodegate_core::api::NodeShare;
 use nodegate_core::condition::Watch;
 use nodegate_core::config::Config;
 use nodegate_core::guard::Limits;
@@ -92,7 +93,10 @@ fn settings() -> Settings {
         concurrency: 64,
         rate: None,
         status_node_limit: 10,
-        disruption_limits: Limits::default(),
+        disruption_limits: Limits {
+            max_first_gated: NodeShare::Percent(100),
+            ..Limits::default()
+        },
     }
 }
 

@@ -1,5 +1,6 @@
 //! The settings of the instances of Nodegate.
 
+use nodegate_core::api::NodeShare;
 use nodegate_core::config::Config;
 use nodegate_core::guard::Limits;
 pub use nodegate_engine::Settings;
@@ -13,7 +14,10 @@ pub fn usual() -> Settings {
         concurrency: 32,
         rate: None,
         status_node_limit: 100,
-        disruption_limits: Limits::default(),
+        disruption_limits: Limits {
+            max_first_gated: NodeShare::Percent(100),
+            ..Limits::default()
+        },
         ..Settings::default()
     }
 }

@@ -8,6 +8,7 @@ use proptest::prelude::*;
 use proptest::sample::select;
 
 use super::{waiting, zone};
+use crate::api::NodeShare;
 use crate::guard::zone::ZoneState;
 use crate::guard::zone::zone_state;
 use crate::guard::{Guard, Limits, Member, Report};
@@ -22,21 +23,21 @@ const LIMITS: [Limits; 3] = [
         secondary_eviction_rate: 0.01,
         unhealthy_zone_threshold: 0.55,
         large_cluster_size_threshold: 5,
-        max_first_gated: None,
+        max_first_gated: NodeShare::Percent(100),
     },
     Limits {
         eviction_rate: 3.0,
         secondary_eviction_rate: 0.7,
         unhealthy_zone_threshold: 0.3,
         large_cluster_size_threshold: 0,
-        max_first_gated: None,
+        max_first_gated: NodeShare::Percent(100),
     },
     Limits {
         eviction_rate: 0.3,
         secondary_eviction_rate: 0.0,
         unhealthy_zone_threshold: 1.0,
         large_cluster_size_threshold: 50,
-        max_first_gated: None,
+        max_first_gated: NodeShare::Percent(100),
     },
 ];
 
