@@ -359,7 +359,7 @@ pub(super) fn evidence(source: &Source) -> (&'static str, &'static [ResourceKind
         }
         Source::Component(Component::Check(_)) => ("check", &[Pods]),
         Source::Component(Component::Devices(_)) => ("resourceSlices", &[ResourceSlices]),
-        Source::Nobody => ("nobody", &[]),
+        Source::Nobody | Source::NoClass => ("nobody", &[]),
     }
 }
 

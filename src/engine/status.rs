@@ -16,7 +16,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use super::error::EVALUATION_ERROR;
 use conditions::conditions;
 pub(crate) use conditions::{
-    CONFLICTED, DISRUPTION_LIMITED, FIELDS_PRUNED, HELD_BACK, OUTSIDE_NAMESPACES,
+    CONFLICTED, DISRUPTION_LIMITED, FIELDS_PRUNED, HELD_BACK, NOT_MADE, OUTSIDE_NAMESPACES,
     REPAIR_UNAVAILABLE, SHUT_OUT, holding, remarks,
 };
 pub use conditions::{REMARKS, says_all_suspended, says_held_back};

@@ -7,7 +7,7 @@ use super::cache::Cache;
 use super::io::{Now, until};
 use super::nodes::{Nodes, tally};
 use super::rules::{RuleWork, Rules};
-use super::status::{OUTSIDE_NAMESPACES, SHUT_OUT, Tally};
+use super::status::{NOT_MADE, OUTSIDE_NAMESPACES, SHUT_OUT, Tally};
 use nodegate_core::api::{ConditionStatus, EnforcementMode};
 use nodegate_core::condition::Source;
 use nodegate_core::guard::Guard;
@@ -58,6 +58,9 @@ gauges! {
         "DaemonSets that a rule waits for, by name or class, and that do not tolerate its taint.";
     DAEMON_SETS_OUTSIDE: "nodegate_rule_daemon_sets_outside_namespaces" ["rule"],
         "Labelled DaemonSets that a rule does not wait for because their class does not cover their namespace.";
+    NOT_ACCEPTED: "nodegate_rule_not_accepted" ["rule"], "1 while a rule cannot be used: its condition Accepted is False.";
+    CONDITIONS_NOT_MADE: "nodegate_rule_conditions_not_made" ["rule"],
+        "Conditions that a rule waits for and that nothing makes.";
     CONFLICTED: "nodegate_rule_conflicted_nodes" ["rule"], "Nodes of a rule on which another rule governs its taint.";
     STRAY_TAINTS: "nodegate_nodes_with_stray_taints" [],
         "Nodes with a taint that looks like a rule's and that no rule removes.";
@@ -109,6 +112,7 @@ impl Survey {
         let mut synthesized = BTreeMap::new();
         for (work, rule) in works {
             let name = &*work.name;
+            self.count(NOT_ACCEPTED, &[name], rule.trouble().is_some().into());
             let Ok(spec) = &rule.spec else {
                 self.count_taints(rule, cache);
                 continue;
@@ -212,6 +216,7 @@ impl Survey {
         };
         self.count(DAEMON_SETS_SHUT_OUT, &[name], left_out(SHUT_OUT));
         self.count(DAEMON_SETS_OUTSIDE, &[name], left_out(OUTSIDE_NAMESPACES));
+        self.count(CONDITIONS_NOT_MADE, &[name], left_out(NOT_MADE));
         if spec.dry_run {
             return;
         }

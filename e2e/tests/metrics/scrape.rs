@@ -72,6 +72,8 @@ const VALUES: &[(&str, f64)] = &[
     (r#"nodegate_rule_daemon_sets_shut_out{rule="parts"}"#, 1.0),
     (r#"nodegate_rule_daemon_sets_shut_out{rule="gate"}"#, 0.0),
     (r#"nodegate_rule_daemon_sets_outside_namespaces{rule="parts"}"#, 0.0),
+    (r#"nodegate_rule_not_accepted{rule="gate"}"#, 0.0),
+    (r#"nodegate_rule_conditions_not_made{rule="gate"}"#, 0.0),
     (r#"nodegate_disruption_waiting{rule="gate",zone="region-a/zone-a"}"#, 0.0),
     (r#"nodegate_disruption_zone_state{rule="gate",state="Normal",zone="region-a/zone-a"}"#, 1.0),
     ("nodegate_queue_depth", 0.0),

@@ -28,13 +28,16 @@ pub(super) fn findings(snapshot: &Snapshot) -> Vec<Finding> {
 }
 
 fn rejected(rule: &Rule) -> Option<Finding> {
-    let (name, why) = (&rule.name, rule.trouble()?);
+    // What no class makes is a finding of its own.
+    let why = rule
+        .trouble()
+        .filter(|_| rule.pruned || rule.spec.is_err())?;
     let fix = if rule.pruned {
         "kubectl apply --server-side --force-conflicts -k config/crd, and apply the rule again"
     } else {
         "correct the field; until then the rule has no effect"
     };
-    Some(Finding::of_rule(Check::REJECTED, name, why, fix))
+    Some(Finding::of_rule(Check::REJECTED, &rule.name, why, fix))
 }
 
 fn failing(snapshot: &Snapshot, rule: &Rule) -> Option<Finding> {

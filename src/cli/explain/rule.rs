@@ -92,6 +92,10 @@ fn next(
             "apply Nodegate's definition again, and then the rule",
             "kubectl apply --server-side --force-conflicts -k config/crd",
         ),
+        RuleState::Invalid if rule.spec.is_ok() => NextStep::new(
+            "give the controller the configuration that has the class",
+            "kubectl nodegate check",
+        ),
         // Most of its fields are immutable.
         RuleState::Invalid => NextStep::new(
             "delete the rule, which releases its nodes, and create it again with that corrected",

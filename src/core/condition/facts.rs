@@ -151,7 +151,7 @@ impl<'a> Facts<'_, 'a> {
             return Some(Condition::new(ConditionStatus::Unknown, detail));
         }
         Some(match source {
-            Source::Node | Source::Nobody => return None,
+            Source::Node | Source::Nobody | Source::NoClass => return None,
             Source::Class { class, question } => {
                 let (class, group) = self.classes.get(*class)?;
                 let answer = || self.answer(class, group, *question);

@@ -80,6 +80,8 @@ pub enum Source {
     DaemonSetsScheduled,
     /// Nothing provides this type, though its prefix is reserved: it counts as absent, whatever the Node says.
     Nobody,
+    /// A class's question under a prefix that no class has: its configuration is lost, or does not have it yet.
+    NoClass,
 }
 
 impl Source {
@@ -95,6 +97,10 @@ impl Source {
                 }
                 source = Self::Nobody;
             }
+        }
+        let name = kind.rsplit_once('/').map(|(_, name)| name);
+        if source == Self::Node && name.is_some_and(|name| Question::WORDS.contains(&name)) {
+            return Self::NoClass;
         }
         source
     }
@@ -112,7 +118,7 @@ impl Source {
     pub fn depends_on(&self, watch: Watch, named: &[NamedComponent]) -> bool {
         let is_of = |group| watch.group() == Some(group);
         match self {
-            Self::Node | Self::Resource(_) | Self::Label(_) | Self::Nobody => false,
+            Self::Node | Self::Resource(_) | Self::Label(_) | Self::Nobody | Self::NoClass => false,
             Self::CsiDriver(_) => watch == Watch::CsiNodes,
             Self::Component(_) | Self::DaemonSetsScheduled => {
                 let mut named = named.iter();
@@ -129,7 +135,7 @@ impl Source {
     }
 
     pub fn is_synthesized(&self) -> bool {
-        !matches!(self, Self::Node | Self::Nobody)
+        !matches!(self, Self::Node | Self::Nobody | Self::NoClass)
     }
 }
 

@@ -66,6 +66,7 @@ checks! {
     REJECTED: Error "NG013" "A rule that cannot be used";
     NOBODY: Error "NG014" "A condition that nothing makes" => "ConditionsNotMade" "CountedAsAbsent";
     NO_SUCH_KIND: Error "NG014" "A condition that nothing makes" => "ConditionsNotMade" "NoSuchKind";
+    NO_SUCH_CLASS: Error "NG014" "A condition that nothing makes" => "ConditionsNotMade" "NoSuchClass";
     NO_SUCH_CSI_DRIVER: Error "NG014" "A condition that nothing makes" => "ConditionsNotMade" "NoSuchCSIDriver";
     UNREADABLE: Error "NG015" "An object that cannot be read";
     STRAY_TAINT: Error "NG017" "A taint that no rule removes";

@@ -46,6 +46,7 @@ pub(super) fn of_condition<Nodes, Drivers>(
             );
             (Check::NOBODY, message)
         }
+        Source::NoClass => (Check::NO_SUCH_CLASS, condition.lacks_class()?),
         Source::CsiDriver(driver) if needs_it && lacks_driver(driver) => {
             let message = format!(
                 "no node has CSI driver {driver} today: until one has, no node meets the condition; check the driver's name"

@@ -94,6 +94,10 @@ impl Rule {
             meta.managed_fields.is_some() && spec.as_ref().is_ok_and(|spec| !spec.has_nodegate());
         let mut finalizers = meta.finalizers.iter().flatten();
         let uid: Arc<str> = meta.uid.as_deref().unwrap_or_default().into();
+        let suspended = pruned || ours.is_some_and(|ours| ours.suspend);
+        let reach = spec.as_ref().ok().map(Reach::of);
+        let spec = spec.map_err(Rejection::Unreadable);
+        let spec = spec.and_then(|spec| CompiledSpec::compile(spec, classes));
         Self {
             completion_keys: [&uid, &name].map(|id| format!("{BOOTSTRAP_COMPLETED_PREFIX}{id}")),
             name,
@@ -101,16 +105,14 @@ impl Rule {
             created: meta.creation_timestamp.as_ref().map(|time| time.0),
             generation: meta.generation.unwrap_or_default(),
             deleting: meta.deletion_timestamp.is_some(),
-            suspended: pruned || ours.is_some_and(|ours| ours.suspend),
+            suspended: suspended || spec.as_ref().is_ok_and(|it| it.lacks_class().is_some()),
             pruned,
             in_force_since: None,
             finalizer: finalizers.any(|finalizer| finalizer == FINALIZER),
             refused: false,
             edited: false,
-            reach: spec.as_ref().ok().map(Reach::of),
-            spec: spec
-                .map_err(Rejection::Unreadable)
-                .and_then(|spec| CompiledSpec::compile(spec, classes)),
+            reach,
+            spec,
         }
     }
 
@@ -157,7 +159,8 @@ impl Rule {
     pub fn trouble(&self) -> Option<String> {
         match &self.spec {
             Err(rejection) => Some(rejection.to_string()),
-            Ok(_) => self.pruned.then(|| FIELDS_PRUNED.to_owned()),
+            Ok(_) if self.pruned => Some(FIELDS_PRUNED.to_owned()),
+            Ok(spec) => spec.lacks_class(),
         }
     }
 
@@ -206,6 +209,12 @@ impl Reach {
 }
 
 impl CompiledSpec {
+    /// Why the rule is suspended, if no class makes one of its conditions.
+    fn lacks_class(&self) -> Option<String> {
+        let mut conditions = self.conditions.iter();
+        conditions.find_map(RequiredCondition::lacks_class)
+    }
+
     fn compile(
         spec: NodeReadinessRuleSpec,
         classes: &[CriticalComponentClass],

@@ -52,6 +52,18 @@ impl RequiredCondition {
         }
     }
 
+    /// Why nothing may be changed by it: no class makes it.
+    pub fn lacks_class(&self) -> Option<String> {
+        let (prefix, _) = self.kind.rsplit_once('/')?;
+        (self.source == Source::NoClass).then(|| {
+            format!(
+                "no critical component class of the configuration has the prefix {prefix}/ of {}: the rule changes nothing; \
+                 see whether the controller has its configuration file",
+                self.kind
+            )
+        })
+    }
+
     pub fn status_if_missing(&self) -> ConditionStatus {
         self.default.unwrap_or(ConditionStatus::Unknown)
     }

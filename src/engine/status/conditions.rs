@@ -21,11 +21,12 @@ pub(crate) const DISRUPTION_LIMITED: &str = "DisruptionLimited";
 pub(crate) const HELD_BACK: &str = "HeldBack";
 /// The conditions that say what becomes of the rule's nodes.
 const ABOUT_NODES: [&str; 3] = [CONFLICTED, REPAIR_UNAVAILABLE, DISRUPTION_LIMITED];
+pub(crate) const NOT_MADE: &str = "ConditionsNotMade";
 pub(crate) const SHUT_OUT: &str = "DaemonSetsShutOut";
 pub(crate) const OUTSIDE_NAMESPACES: &str = "DaemonSetsOutsideNamespaces";
 /// The conditions that say what a rule's author should know of what it waits for, in force or not. The command line prints these.
 pub const REMARKS: [&str; 5] = [
-    "ConditionsNotMade",
+    NOT_MADE,
     "NothingToWaitFor",
     SHUT_OUT,
     OUTSIDE_NAMESPACES,
@@ -107,7 +108,8 @@ pub(super) fn conditions(tally: &Tally<'_>, basis: Basis<'_>) -> Vec<Condition> 
     let parts = std::iter::once(state.to_owned()).chain(wrong);
     let parts: Vec<String> = parts.chain(basis.backing.notes.iter().cloned()).collect();
     let accepted = match rule.trouble() {
-        Some(trouble) => basis.condition(ACCEPTED, false, FIELDS_PRUNED, trouble),
+        Some(trouble) if rule.pruned => basis.condition(ACCEPTED, false, FIELDS_PRUNED, trouble),
+        Some(trouble) => basis.condition(ACCEPTED, false, "NoSuchClass", trouble),
         None => basis.condition(ACCEPTED, true, "Valid", parts.join("; ")),
     };
     let no_other = "no other rule governs the same taint";

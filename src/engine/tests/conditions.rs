@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::Bench;
 use crate::RequestError;
 use crate::io::Request;
-use crate::testing::{Builder, NodeBuilder, RuleBuilder, node, pod, rule};
+use crate::testing::{Builder, GATE, NodeBuilder, RuleBuilder, node, pod, rule};
 use nodegate_core::condition::{ComponentGroup, Watch};
 
 const COMPONENTS: &str = "node.gardener.cloud/CriticalComponentsReady";
@@ -142,6 +142,43 @@ fn a_published_condition_that_others_keep_changing_is_repeated_ever_more_slowly(
         bench.wait(600_000);
         assert_eq!(published(&bench), json!([[COMPONENTS, "True"]]));
     }
+}
+
+#[test]
+fn a_rule_whose_class_is_lost_changes_nothing_and_says_so() {
+    let mut lost = super::settings();
+    lost.classes.clear();
+    let held = node("held")
+        .taint(GATE, "NoSchedule")
+        .owned_by("r", GATE, "NoSchedule");
+    let published =
+        json!({"type": COMPONENTS, "status": "True", "reason": "CriticalComponentsReady"});
+    let open = node("open").condition_with(published);
+    let mut bench = Bench::of(&lost);
+    bench.begin(&[waiting()], &[held, open, node("unreported")]);
+    bench.wait(10_000);
+    bench.sees(&node("joins"));
+    bench.wait(10_000);
+    assert_eq!(bench.asked(), ["status of r"]);
+    let status = bench.status("r")["conditions"].to_string();
+    for (kind, is, reason) in [
+        ("Accepted", "False", "NoSuchClass"),
+        ("ConditionsNotMade", "True", "NoSuchClass"),
+        ("Suspended", "True", "Suspended"),
+    ] {
+        let conditions = bench.status("r")["conditions"].as_array().unwrap();
+        let found = conditions.iter().find(|it| it["type"] == kind);
+        let found = found.unwrap_or_else(|| panic!("{kind}: {status}"));
+        assert_eq!(
+            [&found["status"], &found["reason"]],
+            [is, reason],
+            "{status}"
+        );
+    }
+    assert!(
+        status.contains("has the prefix node.gardener.cloud/"),
+        "{status}"
+    );
 }
 
 #[test]
