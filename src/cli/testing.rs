@@ -12,6 +12,7 @@ use super::page::Page;
 use super::snapshot::{Manifests, Snapshot};
 use nodegate_core::condition::Watch;
 use nodegate_core::config::Config;
+use nodegate_core::guard::Limits;
 use nodegate_core::object::RuleObject;
 use nodegate_engine::Forecast;
 use nodegate_engine::io::{Now, Object, Seen};
@@ -83,7 +84,7 @@ impl Scene {
             view,
             listed: Vec::new(),
             unlisted: Vec::new(),
-            limits: None,
+            limits: Some(Limits::default()),
             leader: None,
             controllers: Vec::new(),
             unready: BTreeMap::new(),

@@ -18,7 +18,7 @@ use super::brake::Brake;
 use super::health::Readiness;
 use nodegate_cluster::client;
 use nodegate_cluster::process::is_nodegate;
-use nodegate_core::api::names::LEASE as LEASE_NAME;
+use nodegate_core::api::names::{LEASE as LEASE_NAME, RUNS_WITH};
 use nodegate_core::object::{self, Version};
 use nodegate_engine::RequestError;
 use nodegate_engine::election::{
@@ -37,6 +37,8 @@ const MAX_CLOCK_OFFSET: f64 = 10.0;
 pub(super) struct Election {
     api: Api<Lease>,
     identity: String,
+    /// What this instance says on the Lease that it runs with.
+    runs_with: String,
     /// The Lease as last read, and since when it has been unchanged.
     seen: Option<(Lease, Instant)>,
     sight: Sight,
@@ -63,6 +65,7 @@ impl Election {
         client: Client,
         namespace: &str,
         identity: String,
+        runs_with: String,
         sight: Sight,
         brake: Brake,
         restored: watch::Sender<()>,
@@ -82,6 +85,7 @@ impl Election {
         Self {
             api: Api::namespaced(Client::new(by_the_clock, namespace), namespace),
             identity,
+            runs_with,
             seen: None,
             sight,
             brake,
@@ -249,8 +253,9 @@ impl Election {
             self.replace(&self.written(lease.clone(), claim)).await
         } else {
             self.check_clock()?;
-            let mut lease = self.written(Lease::default(), LeaseClaim::Take);
+            let mut lease = Lease::default();
             lease.metadata.annotations = self.brake.annotations.clone();
+            let lease = self.written(lease, LeaseClaim::Take);
             let params = PostParams::default();
             within(REQUEST_TIMEOUT, self.api.create(&params, &lease)).await
         };
@@ -316,6 +321,8 @@ impl Election {
         spec.lease_duration_seconds = i32::try_from(LEASE_DURATION.as_secs()).ok();
         spec.renew_time = Some(now);
         lease.metadata.name = Some(LEASE_NAME.into());
+        let annotations = lease.metadata.annotations.get_or_insert_default();
+        annotations.insert(RUNS_WITH.into(), self.runs_with.clone());
         lease
     }
 }

@@ -34,7 +34,7 @@ use lease::{Election, Sight};
 use metrics::Metrics;
 use nodegate_cluster::process::{Instance, LogArgs, from_environment, own_namespace, told_to_stop};
 use nodegate_cluster::{bookmarks, client};
-use nodegate_core::config::{Config, ConfigError};
+use nodegate_core::config::{Config, ConfigError, RunsWith};
 use nodegate_core::guard::Limits;
 use nodegate_core::text::documentation;
 use nodegate_engine::election::{Loss, Term};
@@ -155,7 +155,12 @@ pub fn metric_descriptions() -> Vec<Description> {
 
 /// Runs the controller until SIGTERM or SIGINT. Fails if it cannot start; later failures are logged and retried.
 pub async fn run(args: ControllerArgs) -> anyhow::Result<()> {
-    let settings = settings(&args)?;
+    let config = args.config.as_deref().map(Config::read).transpose()?;
+    let runs_with = RunsWith {
+        config: config.unwrap_or_default(),
+        limits: args.disruption,
+    };
+    let settings = settings(&args, &runs_with)?;
     let instance = Instance::current();
     // It tells the instances apart in the API server's audit log.
     let version = env!("CARGO_PKG_VERSION");
@@ -218,7 +223,10 @@ pub async fn run(args: ControllerArgs) -> anyhow::Result<()> {
     let run = Box::pin(driver.run(inputs, shutdown));
     let ended = if elects {
         let namespace = args.leader_election_namespace.unwrap_or_else(own_namespace);
-        let election = Election::new(client, &namespace, instance.unique, sight, brake, restored);
+        let (identity, runs_with) = (instance.unique, runs_with.text());
+        let election = Election::new(
+            client, &namespace, identity, runs_with, sight, brake, restored,
+        );
         elected(election, &lead, run).await
     } else {
         lead.send_replace(Leadership::Leading { until: None });
@@ -237,9 +245,8 @@ pub async fn run(args: ControllerArgs) -> anyhow::Result<()> {
     })
 }
 
-fn settings(args: &ControllerArgs) -> Result<Settings, ConfigError> {
-    let config = args.config.as_deref().map(Config::read).transpose()?;
-    let (classes, passing_taints) = config.unwrap_or_default().parts()?;
+fn settings(args: &ControllerArgs, runs_with: &RunsWith) -> Result<Settings, ConfigError> {
+    let (classes, passing_taints) = runs_with.config.parts()?;
     Ok(Settings {
         classes,
         passing_taints,
@@ -249,7 +256,7 @@ fn settings(args: &ControllerArgs) -> Result<Settings, ConfigError> {
         concurrency: args.node_concurrent_reconciles,
         rate: args.limiter.rate(),
         status_node_limit: args.status_node_limit.into(),
-        disruption_limits: args.disruption,
+        disruption_limits: runs_with.limits,
     })
 }
 

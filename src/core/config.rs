@@ -8,6 +8,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use serde::{Deserialize, Serialize};
 
 use crate::condition::{CriticalComponentClass, Namespaces, is_reserved};
+use crate::guard::Limits;
 use crate::selector::{Selector, is_label_key, is_namespace};
 
 /// The content of the configuration file.
@@ -58,6 +59,33 @@ pub struct ClassConfig {
     /// Whether a CSI driver counts as registered only once it reports `allocatable.count`.
     #[serde(default, rename = "requireCSIAllocatable")]
     pub require_csi_allocatable: bool,
+}
+
+/// What a controller runs with that others forecast by: the leader says it on its Lease.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[allow(missing_docs, reason = "the names say it")]
+pub struct RunsWith {
+    pub config: Config,
+    pub limits: Limits,
+}
+
+impl RunsWith {
+    /// The most bytes of it, a quarter of what all annotations of an object may have.
+    const LONGEST: usize = 64 << 10;
+
+    /// As JSON; empty if it is too long.
+    pub fn text(&self) -> String {
+        let text = serde_json::to_string(self).ok();
+        let text = text.filter(|text| text.len() <= Self::LONGEST);
+        text.unwrap_or_default()
+    }
+
+    /// Parses [`Self::text`]; `None` if it is not such, or of no use.
+    pub fn read(text: &str) -> Option<Self> {
+        let read = Some(text).filter(|text| text.len() <= Self::LONGEST);
+        let read: Self = serde_json::from_str(read?).ok()?;
+        read.config.classes().is_ok().then_some(read)
+    }
 }
 
 /// In a namespace where anyone may run pods, anyone could keep nodes tainted, so a class covers no such namespace by default.
@@ -221,6 +249,27 @@ mod tests {
     }
 
     const CLASS: &str = "name: a, selector: {matchLabels: {a: b}}, conditionPrefix: a.io/, csiAnnotationPrefix: a.io/csi-";
+
+    #[test]
+    fn what_a_leader_says_that_it_runs_with_is_read_again_unless_it_is_of_no_use() {
+        let limits = Limits {
+            max_first_gated: crate::api::NodeShare::Nodes(7),
+            ..Limits::default()
+        };
+        let config = Config::default();
+        let mut said = RunsWith { config, limits };
+        assert_eq!(RunsWith::read(&said.text()), Some(said.clone()));
+        for text in [
+            "",
+            "{}",
+            "null",
+            &said.text().replace("node.gardener.cloud/\"", "\""),
+        ] {
+            assert_eq!(RunsWith::read(text), None, "{text}");
+        }
+        said.config.passing_taints = vec!["a".repeat(300); 300];
+        assert_eq!(said.text(), "");
+    }
 
     #[test]
     fn the_default_is_gardeners_class() {

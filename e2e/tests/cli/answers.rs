@@ -308,46 +308,35 @@ async fn wait_for_a_held_node_ends_when_the_time_is_up() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_preview_goes_by_the_limits_of_the_controllers_deployment() -> Result<()> {
+async fn a_preview_goes_by_the_limits_that_the_leader_says() -> Result<()> {
     let world = world().await?;
     let _turn = TURN.lock().await;
     let kubeconfig = world.cluster.kubeconfig();
     let rule =
         fixtures::rule("limited", "readiness.k8s.io/limited").waits_for("example.com/Nobody");
-    let rule = rule
-        .selects("pool", "workers")
-        .nodegate("disruption", json!({}));
+    let rule = rule.selects("pool", "workers");
     let file = world.path("limited.json");
     std::fs::write(&file, rule.build().to_string())?;
     let preview = ["preview", "-f", &file];
     let said = ask_json(&kubeconfig, &preview).await?;
-    let notes = said["notes"].to_string();
-    has_words(&notes, "the default disruption limits are assumed")?;
-    world
-        .cluster
-        .apply(
-            "{apiVersion: apps/v1, kind: Deployment, metadata: {name: nrr-controller-manager, namespace: nrr-system, \
-             labels: {control-plane: controller-manager}}, spec: {replicas: 0, selector: {matchLabels: {a: b}}, template: \
-             {metadata: {labels: {a: b}}, spec: {containers: [{name: manager, image: nodegate, \
-             args: [--large-cluster-size-threshold=1], env: [{name: PASSWORD, value: hidden}]}]}}}}",
-        )
-        .await?;
-    let said = ask_json(&kubeconfig, &preview).await?;
     assert_eq!(said["notes"], Value::Null, "{said:#}");
-    // A dump contains enough for the same answer, but nothing else of the Deployment.
+    // A dump contains enough for the same answer.
     let dump = world.path("limits");
     world.asks(&["dump", &dump], 0).await?;
-    let again = ask_json(&kubeconfig, &[&preview[..], &["--from", &dump]].concat()).await?;
+    let from_dump = [&preview[..], &["--from", &dump]].concat();
+    let again = ask_json(&kubeconfig, &from_dump).await?;
     assert_eq!(again["rules"], said["rules"]);
     let not_asked = "whether the API server takes the rules was not asked: this is a dump";
     assert_eq!(again["notes"], json!([not_asked]), "{again:#}");
-    let kept = std::fs::read_to_string(format!("{dump}/deployments.json"))?;
-    ensure!(
-        kept.contains("large-cluster") && !kept.contains("hidden"),
-        "{kept}"
-    );
-    let delete = "delete deployment nrr-controller-manager -n nrr-system";
-    world.cluster.types(delete).await.map(drop)
+    // Nobody leads any more.
+    let leases = format!("{dump}/leases.json");
+    let ended = std::fs::read_to_string(&leases)?.replace("\"renewTime\"", "\"renewedBefore\"");
+    std::fs::write(&leases, ended)?;
+    let unknown = ask_json(&kubeconfig, &from_dump).await?;
+    has_words(
+        &unknown["notes"].to_string(),
+        "no controller that leads says what its limits are",
+    )
 }
 
 #[tokio::test]

@@ -372,10 +372,16 @@ fn controller(
     let images = images.into_iter().map(|(image, (all, ready))| {
         format!(", {image} ({}, {ready} ready)", counted(all, "instance"))
     });
-    let leads = format!("{} leads{}", leader.pod(), images.collect::<String>());
+    let runs_with = leader.runs_with.as_ref();
+    let limits = runs_with.map_or("its limits are unknown".into(), |it| {
+        let first = it.limits.max_first_gated;
+        format!("a rule may gate {first} of the nodes in use as it comes into force")
+    });
+    let images: String = images.collect();
+    let leads = format!("{} leads{images}; {limits}", leader.pod());
     let look = look(&leader.namespace);
     match leader.idle(now) {
-        Some(why) => failed(why, look),
+        Some(why) => failed(format!("{why}; limits are unknown"), look),
         None if leader.suspends_all => warning(format!("{leads}, and all rules are suspended"), ""),
         None if !is_nodegate(&leader.holder) => {
             let why = "which is not Nodegate: Nodegate waits until that one stops";

@@ -140,7 +140,6 @@ fn filters(kind: ResourceKind, snapshot: &Snapshot) -> Vec<Filter> {
     let all = Filter::default();
     let leaders = snapshot.leader.as_ref().map(|it| it.namespace.as_str());
     match kind {
-        // These filters match the ones for reading the limits.
         ResourceKind::Deployments => vec![Filter::of_controllers(leaders.or(Some(NAMESPACE)))],
         ResourceKind::Leases => vec![Filter::named(LEASE)],
         ResourceKind::ConfigMaps => vec![Filter::named(CONFIG_MAP.0).within(leaders)],

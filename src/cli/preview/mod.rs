@@ -88,8 +88,8 @@ pub(super) fn preview(
     let previews: Vec<RulePreview> = previews.collect();
     let unasked: BTreeSet<_> = answers.iter().filter_map(|it| it.as_ref().err()).collect();
     let mut notes = after.notes();
-    if after.limits.is_none() && previews.iter().any(|rule| rule.guard.is_some()) {
-        let limits = "the controller's arguments could not be read from its Deployment: the default disruption limits are assumed";
+    if after.limits.is_none() {
+        let limits = "no controller that leads says what its limits are: where a rule has none of its own, the defaults are assumed";
         notes.push(limits.into());
     }
     let not_asked = "whether the API server takes the rules was not asked";

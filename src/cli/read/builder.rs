@@ -10,7 +10,7 @@ use futures::stream::{self, StreamExt, TryStreamExt};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Event, Pod};
 
-use super::controller::{config, instances, leader, limits};
+use super::controller::{config, instances, leader, runs_with};
 use super::kept_out::kept_out;
 use super::no_pod::no_pod;
 use super::source::{ObjectSource, record_gap};
@@ -43,13 +43,15 @@ pub(crate) async fn snapshot(
         rules => record_gap(&mut gaps, rules),
     };
     let leader = record_gap(&mut gaps, leader);
-    let (classes, passing_taints) = match configured {
-        Some(configured) => configured,
-        None => config(source, leader.as_ref(), &mut gaps).await?.parts()?,
+    let runs_with = runs_with(source, leader.as_ref());
+    let limits = runs_with.as_ref().map(|it| it.limits);
+    let (classes, passing_taints) = match (configured, runs_with) {
+        (Some(configured), _) => configured,
+        (None, Some(it)) => it.config.parts()?,
+        (None, None) => config(source, leader.as_ref(), &mut gaps).await?.parts()?,
     };
     let with_instances = leader.as_ref().filter(|_| wanted.instances);
-    let limits = limits(source, leader.as_ref());
-    let (limits, controllers) = futures::join!(limits, instances(source, with_instances));
+    let controllers = instances(source, with_instances).await;
     let mut view = Forecast::new(classes, passing_taints, now(at));
     view.limits = limits.unwrap_or_default();
     view.listing(Watch::Rules);

@@ -4,12 +4,13 @@ use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::coordination::v1::Lease;
 use serde::Serialize;
 
-use nodegate_core::api::names::SUSPEND_ALL;
+use nodegate_core::api::names::{RUNS_WITH, SUSPEND_ALL};
+use nodegate_core::config::RunsWith;
 
 /// How long after its lease expires a holder still counts as alive, because clocks differ.
 const LENIENCE: SignedDuration = SignedDuration::from_secs(15);
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Leader {
     /// The namespace of the Lease and of the controller.
@@ -20,6 +21,9 @@ pub(crate) struct Leader {
     pub renewed: Option<Timestamp>,
     pub duration_seconds: i32,
     pub suspends_all: bool,
+    /// What it last said that it runs with.
+    #[serde(skip)]
+    pub runs_with: Option<RunsWith>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -34,13 +38,16 @@ pub(crate) enum LeaderHealth {
 impl Leader {
     pub(crate) fn of(lease: Lease) -> Self {
         let spec = lease.spec.unwrap_or_default();
-        let mut annotations = lease.metadata.annotations.iter().flatten();
+        let mut annotations = lease.metadata.annotations.unwrap_or_default();
+        let runs_with = annotations.remove(RUNS_WITH);
+        let brake = annotations.get(SUSPEND_ALL);
         Self {
             namespace: lease.metadata.namespace.unwrap_or_default(),
             holder: spec.holder_identity.unwrap_or_default(),
             renewed: spec.renew_time.map(|time| time.0),
             duration_seconds: spec.lease_duration_seconds.unwrap_or(15),
-            suspends_all: annotations.any(|(key, value)| key == SUSPEND_ALL && value != "false"),
+            suspends_all: brake.is_some_and(|value| value != "false"),
+            runs_with: runs_with.and_then(|text| RunsWith::read(&text)),
         }
     }
 

@@ -33,7 +33,7 @@ pub struct Snapshot {
     pub(super) listed: Vec<(Watch, Filter)>,
     /// The lists that the rules do not need.
     pub(super) unlisted: Vec<(Watch, Filter)>,
-    /// The controller's limits, if found in its Deployment.
+    /// The leader's limits, if it says them.
     pub(crate) limits: Option<Limits>,
     pub(crate) leader: Option<Leader>,
     pub(crate) controllers: Vec<Controller>,

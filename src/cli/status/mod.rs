@@ -45,7 +45,7 @@ pub(super) struct Versions {
     pub controllers: BTreeSet<String>,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub(super) struct LeaderStatus {
     #[serde(flatten)]
     pub lease: Leader,

@@ -46,6 +46,9 @@ pub const LEASE: &str = "ba65f13e.readiness.node.x-k8s.io";
 /// Annotation on the Lease: any value but `false` suspends all rules. In an emergency a misspelt `true` must do, too.
 pub const SUSPEND_ALL: &str = "nodegate.dev/suspend-all";
 
+/// Annotation on the Lease: the leader's configuration and limits, as JSON, for the command line.
+pub const RUNS_WITH: &str = "nodegate.dev/runs-with";
+
 /// The namespace that the manifests install the controller into.
 pub const NAMESPACE: &str = "nrr-system";
 

@@ -4,6 +4,8 @@ use super::*;
 use crate::testing::at;
 use Severity::{Error, Ok as Fine, Unknown, Warning};
 use k8s_openapi::ByteString;
+use nodegate_core::config::{Config, RunsWith};
+use nodegate_core::guard::Limits;
 use serde_json::{Value, from_value, json};
 
 fn no<T>() -> Result<T, String> {
@@ -125,6 +127,10 @@ fn who_leads_is_judged() {
             renewed: Some(at(renewed)),
             duration_seconds: 15,
             suspends_all,
+            runs_with: Some(RunsWith {
+                config: Config::default(),
+                limits: Limits::default(),
+            }),
         };
         let pod = |ready| Controller {
             image: "example.com/nodegate:0.1.0".into(),
@@ -135,8 +141,8 @@ fn who_leads_is_judged() {
     let ours = "nrr-controller-manager-1_1-18f";
     let upstreams = "nrr-1_0b5c6a1e-52c0-4a6f-9c1d-0f6f7a6b9d10";
     let said = leads(ours, -3, false).unwrap().1;
-    let expected =
-        "nrr-controller-manager-1 leads, example.com/nodegate:0.1.0 (2 instances, 1 ready)";
+    let expected = "nrr-controller-manager-1 leads, example.com/nodegate:0.1.0 (2 instances, 1 ready); a rule may gate 10% of the nodes \
+         in use as it comes into force";
     assert_eq!(said, expected);
     judged([
         ("ours", leads(ours, -3, false), Fine),
