@@ -6,7 +6,7 @@ use kube::{Api, Client};
 use nodegate_tests::{fixture, has_words, refused};
 use serde_json::json;
 use testkit::nodegate::fetch::Fetch;
-use testkit::nodegate::fixtures::node;
+use testkit::nodegate::fixtures::{node, rule};
 use testkit::nodegate::install::{NAMESPACE, config, manifests, write_kustomization};
 use testkit::nodegate::state::{pods_on, reasons_about};
 use testkit::nodegate::{Cluster, Options, deployment, eventually};
@@ -119,6 +119,64 @@ async fn the_webhook_component_needs_nothing_but_itself() -> Result<()> {
     until_conflicts_are_refused(&cluster.client().await?, &controller).await
 }
 
+/// The debug patch of the Node Readiness Controller's documentation replaces all arguments.
+#[tokio::test]
+async fn who_replaces_the_arguments_loses_nothing_that_protects() -> Result<()> {
+    let cluster = Cluster::start(Options::api_only()).await?;
+    let client = cluster.client().await?;
+    cluster.install_crd().await?;
+    cluster.apply_path(&config("default")).await?;
+    let class = "criticalComponentClasses: [{name: gpu, selector: {matchLabels: {gpu: critical}}, \
+                 conditionPrefix: gpu.example.com/, csiAnnotationPrefix: gpu.example.com/csi-}]";
+    let map = json!({
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": "nrr-controller-manager-config", "namespace": NAMESPACE},
+        "data": {"config.yaml": class},
+    });
+    cluster.apply(&map.to_string()).await?;
+    let file = json!({"name": "NODEGATE_CONFIG", "value": "/etc/nodegate/config.yaml"});
+    let patch = json!([
+        {"op": "add", "path": "/spec/template/spec/containers/0/env/-", "value": file},
+        {"op": "add", "path": "/spec/template/spec/containers/0/args", "value": ["--zap-log-level=debug"]},
+    ]);
+    let patch = [
+        "patch",
+        MANAGER,
+        "-n",
+        NAMESPACE,
+        "--type=json",
+        "-p",
+        &patch.to_string(),
+    ];
+    cluster.kubectl(&patch).await?;
+    for number in 0..12 {
+        node(&format!("n-{number}")).create(&client).await?;
+    }
+    let misspelt = rule("misspelt", "readiness.k8s.io/misspelt");
+    let misspelt = misspelt.waits_for("daemonset.nodegate.dev/kube-system.celium");
+    misspelt.create(&client).await?;
+    let (controller, addresses) = deployment::run(&cluster, NAMESPACE).await?;
+    let controller = controller.once_ready().await?;
+    controller.says("evaluated rule", SOON).await?;
+    let held_back = r#"jsonpath={.status.conditions[?(@.type=="HeldBack")].reason}"#;
+    eventually("the rule is held back", SOON, async || {
+        let reason = cluster
+            .kubectl(&["get", "nrr", "misspelt", "-o", held_back])
+            .await?;
+        Ok(reason == "WouldGateTooMany")
+    })
+    .await
+    .with_context(|| controller.log())?;
+    let lease = format!("get lease ba65f13e.readiness.node.x-k8s.io -n {NAMESPACE} -o json");
+    let lease = cluster.types(&lease).await?;
+    has_words(&lease, r#"\"maxFirstGated\":\"10%\""#)?;
+    has_words(&lease, r#"\"conditionPrefix\":\"gpu.example.com/\""#)?;
+    let url = format!("https://{}/metrics", addresses.metrics);
+    assert_eq!(Fetch::anonymous().get(&url).await?.status, 401);
+    Ok(())
+}
+
 /// A pod's container has nothing of ours but the image: neither roles nor arguments nor environment, nor the definition.
 #[tokio::test]
 async fn in_the_node_readiness_controllers_deployment_the_image_is_all_that_changes() -> Result<()>
@@ -184,10 +242,10 @@ async fn it_takes_the_place_of_the_node_readiness_controller() -> Result<()> {
         let arguments = ["get", MANAGER, "-n", NAMESPACE, "-o", path];
         let runs = cluster.kubectl(&arguments).await?;
         assert!(
-            runs.starts_with("[\"/nodegate-controller\"] --leader-elect "),
+            runs.starts_with("[\"/nodegate-controller\"]"),
             "{apply:?}: {runs}"
         );
-        assert!(!runs.contains("qps"), "{apply:?}: {runs}");
+        assert!(!runs.contains("--"), "{apply:?}: {runs}");
         let (controller, _) = deployment::run(&cluster, NAMESPACE).await?;
         controller.once_ready().await?.stop().await?;
         let delete = format!("delete {MANAGER} -n {NAMESPACE}");

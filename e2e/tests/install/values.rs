@@ -196,24 +196,29 @@ async fn on_karpenters_nodes_it_tolerates_what_is_named_and_its_own_rules_but_no
 }
 
 #[tokio::test]
-async fn values_become_flags_of_the_controller() -> Result<()> {
+async fn values_become_environment_variables_of_the_controller() -> Result<()> {
     #[rustfmt::skip]
     let cases = [
-        ("logLevel=debug,logFormat=json,extraArgs={--node-concurrent-reconciles=8},config.passingTaints={example.com/starting}", &[
-            "--zap-log-level=debug", "--log-format=json", "--node-concurrent-reconciles=8", "--config=/etc/nodegate/config/config.yaml",
+        ("logLevel=debug,logFormat=json,config.passingTaints={example.com/starting},karpenter.enabled=true", &[
+            ("LOG", "debug"), ("LOG_FORMAT", "json"), ("CONFIG", "/etc/nodegate/config/config.yaml"), ("ENABLE_KARPENTER", "true"),
+            ("LEADER_ELECT", "true"), ("MAX_FIRST_GATED", "10%"), ("METRICS_SECURE", "true"),
         ][..]),
-        ("webhook.enabled=true", &["--enable-webhook"]),
+        ("webhook.enabled=true", &[("ENABLE_WEBHOOK", "true")]),
         ("webhook.enabled=true,webhook.certificate=secret,webhook.secretName=mine,webhook.caBundle=Y2E=",
-            &["--enable-webhook", "--webhook-cert-dir=/etc/nodegate/webhook"]),
+            &[("ENABLE_WEBHOOK", "true"), ("WEBHOOK_CERT_DIR", "/etc/nodegate/webhook")]),
     ];
     for (values, expected) in cases {
         let objects = template(&[values]).await?;
-        let arguments = container(&objects)["args"].as_array().cloned();
-        let arguments = arguments.unwrap_or_default();
-        for flag in expected {
-            assert!(arguments.contains(&json!(flag)), "{values}: {arguments:?}");
+        let variables = container(&objects)["env"].as_array().cloned();
+        let variables = variables.unwrap_or_default();
+        for (name, value) in expected {
+            let variable = json!({"name": format!("NODEGATE_{name}"), "value": value});
+            assert!(variables.contains(&variable), "{values}: {variables:?}");
         }
     }
+    let objects = template(&["extraArgs={--node-concurrent-reconciles=8}"]).await?;
+    let arguments = &container(&objects)["args"];
+    assert_eq!(*arguments, json!(["--node-concurrent-reconciles=8"]));
     Ok(())
 }
 
@@ -233,8 +238,8 @@ async fn what_is_off_is_not_rendered() -> Result<()> {
         assert!(all.contains_key(gone) && !none.contains_key(gone), "{gone}");
     }
     let objects = template(&["metrics.enabled=false"]).await?;
-    let arguments = container(&objects)["args"].to_string();
-    assert!(!arguments.contains("metrics"), "{arguments}");
+    let variables = container(&objects)["env"].to_string();
+    assert!(!variables.contains("METRICS"), "{variables}");
     let policy = &objects["NetworkPolicy nrr-system/nrr-controller-manager"];
     assert_eq!(policy["spec"]["ingress"], Value::Null);
     Ok(())
@@ -448,8 +453,8 @@ async fn the_values_of_the_examples_can_be_used() -> Result<()> {
     };
     let (nodegate, class) = (file("nodegate-values.yaml"), file("class-values.yaml"));
     let objects = template_of(&["--values", &nodegate, "--values", &class]).await?;
-    let arguments = container(&objects)["args"].to_string();
-    has_words(&arguments, "--enable-karpenter")?;
+    let variables = container(&objects)["env"].to_string();
+    has_words(&variables, "NODEGATE_ENABLE_KARPENTER")?;
     let policy = &objects["ValidatingAdmissionPolicy /nrr-controller-policy"];
     let variables = policy["spec"]["variables"].to_string();
     has_words(&variables, "'platform.example.com/'")?;

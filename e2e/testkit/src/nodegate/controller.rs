@@ -153,6 +153,8 @@ impl Controller {
         let process = Process::start("nodegate", command, log, cluster.lifetime())?;
         let mut files = arguments.iter().rev();
         let config = files.find_map(|it| it.strip_prefix("--config="));
+        let mut variables = environment.iter();
+        let config = config.or_else(|| Some(variables.find(|it| it.0 == "NODEGATE_CONFIG")?.1));
         let question = Question {
             kubeconfig: cluster.kubeconfig(),
             config: config.map(str::to_owned),

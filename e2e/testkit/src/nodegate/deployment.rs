@@ -49,25 +49,19 @@ pub async fn run(cluster: &Cluster, namespace: &str) -> Result<(Controller, Addr
     ] {
         arguments.push(format!("{flag}={address}"));
     }
-    if arguments
-        .iter()
-        .any(|argument| argument.starts_with("--config="))
-    {
-        arguments.push(format!(
-            "--config={}",
-            configuration(cluster, &client, namespace).await?
-        ));
+    let mut environment = environment(container, namespace);
+    if let Some(path) = environment.get_mut("NODEGATE_CONFIG") {
+        *path = configuration(cluster, &client, namespace).await?;
     }
     for (path, folder) in mounted_secrets(cluster, &client, namespace, &pod).await? {
-        for argument in &mut arguments {
-            *argument = argument.replace(&path, &folder.to_string_lossy());
+        for word in arguments.iter_mut().chain(environment.values_mut()) {
+            *word = word.replace(&path, &folder.to_string_lossy());
         }
     }
     let kubeconfig = cluster
         .kubeconfig_for_service_account(namespace, account)
         .await?;
     let arguments: Vec<_> = arguments.iter().map(String::as_str).collect();
-    let environment = environment(container, namespace);
     let environment: Vec<_> = environment.iter().map(|(k, v)| (*k, v.as_str())).collect();
     let controller =
         Controller::launch(&binary()?, cluster, &kubeconfig, &arguments, &environment)?;
