@@ -330,7 +330,11 @@ impl Engine {
             watching_since: leading_since,
         };
         let mut plan = plan::plan(cluster, state, history, now.wall);
-        let (writes, outcomes) = (!plan.taints.is_empty(), plan.outcomes.len());
+        let writes = !plan.taints.is_empty();
+        for outcome in &plan.outcomes {
+            let (rule, standing) = (&outcome.rule.name, &outcome.standing);
+            debug!(node = %name, %rule, ?standing, met = outcome.met, conditions = outcome.evidence(), "evaluated rule");
+        }
         // Rules on one node are compared with each other, and each looks at all that is there.
         let rules = state.selecting.len();
         let cost = 1 + rules + rules * rules / 64 + (1 + rules) * state.size(cluster) / 32;
@@ -367,7 +371,7 @@ impl Engine {
             self.cache.schedule.by(name, at, why);
         }
         let (schedule, now) = (&self.cache.schedule, now.monotonic);
-        debug!(node = %name, ?why, writes, outcomes, next = ?schedule.due(name, now), "evaluated");
+        debug!(node = %name, ?why, writes, next = ?schedule.due(name, now), "evaluated");
     }
 
     fn forget(&mut self, name: &Arc<str>) {

@@ -155,6 +155,17 @@ impl<'a> Outcome<'a> {
         self.findings.iter().any(ConditionOutcome::is_to_be_seen)
     }
 
+    /// What led to the decision: each condition with the status that counts, the required one, reason and message.
+    pub fn evidence(&self) -> String {
+        let each = self.findings.iter().map(|it| {
+            let (kind, is, must) = (&it.requirement.kind, it.current, it.requirement.required);
+            let detail = it.detail().map(|it| format!(": {}: {it}", it.reason()));
+            let detail = detail.unwrap_or_default();
+            quoted(format!("{kind} is {is}, must be {must}{detail}"))
+        });
+        each.collect::<Vec<_>>().join("; ")
+    }
+
     /// Why the conditions are unmet, as complete phrases.
     pub fn why(&self) -> String {
         let whys = self.unmet().map(ConditionOutcome::why);
