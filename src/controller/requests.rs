@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use http::Request as HttpRequest;
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::ObjectReference;
+use k8s_openapi::api::core::v1::{self as core, ObjectReference};
 use k8s_openapi::api::events::v1::Event;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 use kube::api::{
@@ -17,6 +17,7 @@ use kube::core::request;
 use kube::{Client, Resource};
 use serde::Serialize;
 use serde::de::IgnoredAny;
+use serde_json::Value;
 
 use super::answer::within;
 use super::metrics::Metrics;
@@ -48,6 +49,12 @@ const REFUSED: &str = "refused";
 const REPORTING_CONTROLLER: &str = "node-readiness-controller";
 /// Events about cluster-scoped objects live in this namespace.
 const NAMESPACE: &str = "default";
+/// The fields of an Event that have other names in the core API.
+const CORE_NAMES: [(&str, &str); 3] = [
+    ("regarding", "involvedObject"),
+    ("note", "message"),
+    ("reportingController", "reportingComponent"),
+];
 
 /// The metric label of a failure; `None` if it is normal among concurrent writers.
 fn reason(error: &RequestError) -> Option<&'static str> {
@@ -148,14 +155,32 @@ impl Requester {
             }
             engine::Request::PostEvent { notice, at, number } => {
                 let event = event(*notice, at, number, &self.instance);
-                let body = serde_json::to_vec(&event);
-                let body = body.map_err(|error| RequestError::Failed(error.to_string()))?;
-                let request = Request::new(Event::url_path(&(), Some(NAMESPACE)));
-                let request = request.create(&PostParams::default(), body);
-                within(DEADLINE, client::write::<IgnoredAny>(client, request)).await?;
+                within(DEADLINE, self.post(event)).await?;
                 Ok(Answer::Done)
             }
         }
+    }
+
+    /// Posts an Event; by the core API under a role that does not know `events.k8s.io`, as the Node Readiness Controller's of old.
+    async fn post(&self, event: Event) -> kube::Result<()> {
+        let mut event = serde_json::to_value(event).map_err(kube::Error::SerdeError)?;
+        let refusal = match self.create::<Event>(&event).await {
+            Err(kube::Error::Api(refusal)) if refusal.code == 403 => refusal,
+            answer => return answer,
+        };
+        event["apiVersion"] = "v1".into();
+        for (name, in_core) in CORE_NAMES {
+            event[in_core] = event[name].take();
+        }
+        let posted = self.create::<core::Event>(&event).await;
+        posted.map_err(|_| kube::Error::Api(refusal))
+    }
+
+    async fn create<K: Resource<DynamicType = ()>>(&self, event: &Value) -> kube::Result<()> {
+        let request = Request::new(K::url_path(&(), Some(NAMESPACE)));
+        let request = request.create(&PostParams::default(), event.to_string().into_bytes());
+        let posted = client::write::<IgnoredAny>(&self.client, request).await;
+        posted.map(drop)
     }
 
     /// Makes a write, and counts its duration and failures.

@@ -16,7 +16,7 @@ use testkit::nodegate::changes::delete_rule;
 use testkit::nodegate::controller::binary;
 use testkit::nodegate::fixtures::node;
 use testkit::nodegate::install::{CONTROLLER, CRD};
-use testkit::nodegate::state::{has_taint, rule_status};
+use testkit::nodegate::state::{has_taint, reasons_about, rule_status};
 use testkit::nodegate::{Cluster, Controller, Options, eventually, eventually_eq, never, ports};
 
 const ROLE: &str = "nrr-manager-role";
@@ -134,16 +134,23 @@ async fn the_node_readiness_controllers_role_suffices_for_conditions_that_someth
     let rules = json!([
         {"apiGroups": [""], "resources": ["nodes"], "verbs": ["get", "list", "patch", "update", "watch"]},
         {"apiGroups": [""], "resources": ["nodes/status"], "verbs": ["get"]},
-        {"apiGroups": ["", "events.k8s.io"], "resources": ["events"], "verbs": ["create", "patch"]},
+        {"apiGroups": [""], "resources": ["events"], "verbs": ["create", "patch"]},
         {"apiGroups": [group], "resources": ["nodereadinessrules"], "verbs": ["get", "list", "patch", "update", "watch"]},
         {"apiGroups": [group], "resources": ["nodereadinessrules/finalizers"], "verbs": ["update"]},
         {"apiGroups": [group], "resources": ["nodereadinessrules/status"], "verbs": ["get", "patch", "update"]},
     ]);
     set_role(&cluster, "/rules", &rules).await?;
+    let ours = "rolebinding/nrr-events-rolebinding";
+    cluster.kubectl(&["delete", ours, "-n", "default"]).await?;
     let controller = Controller::start(&cluster, &["--leader-elect"])
         .await?
         .unasked("it may not read all that the command line may");
     gates_and_releases(&client, "first").await?;
+    eventually("its role for Events is of before v0.5", SOON, async || {
+        let told = reasons_about(&client, "Node", "first").await?;
+        Ok(told.contains(&"TaintRemoved".to_owned()))
+    })
+    .await?;
     let log = controller.log();
     ensure!(!log.contains("no permission"), "{log}");
 

@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use nodegate_tests::rules::key;
-use nodegate_tests::{SOON, has_words, refused};
+use nodegate_tests::{SOON, fixture, has_words, refused};
 use serde_json::json;
 use testkit::nodegate::fixtures::{daemon_set, node};
 use testkit::nodegate::{eventually, ports};
@@ -35,6 +35,29 @@ async fn rules_that_conflict_are_turned_down_as_long_as_both_are_in_force() -> R
     let error = refused(turn(r#"{"spec":{"dryRun":false}}"#).await)?;
     has_words(&error, "existing rule 'beside'")?;
     Ok(())
+}
+
+#[tokio::test]
+async fn under_a_definition_without_our_fields_no_warning_advises_them() -> Result<()> {
+    let cluster = own_cluster().await?;
+    let port = ports::free()?;
+    install(&cluster, port).await?;
+    let _controller = start(&cluster, port).await?;
+    until_reviewed(&cluster).await?;
+    cluster.apply_over(&fixture("upstream-crd.yaml")).await?;
+    let mut number = 0;
+    eventually("the warning has no advice", SOON, async || {
+        number += 1;
+        let name = format!("risky-{number}");
+        let taint = json!({"key": key(&name), "effect": "NoExecute"});
+        let warnings = create(&cluster, rule(&name, &name, "a").spec("taint", taint)).await?;
+        has_words(
+            &warnings,
+            "CAUTION: NoExecute with continuous mode evicts pods",
+        )?;
+        Ok(!warnings.contains("nodegate"))
+    })
+    .await
 }
 
 #[tokio::test]

@@ -8,13 +8,13 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use nodegate_tests::SOON;
 use rcgen::KeyPair;
-use testkit::nodegate::install::NAMESPACE;
+use testkit::nodegate::install::{NAMESPACE, manifests};
 use testkit::nodegate::{Controller, certificate, eventually, fetch, ports};
 use tokio::time::sleep;
 
 use super::{
-    PATH, SECRET, apply_secret, ca_bundle, call_at, install, is_reviewed, own_cluster, secret,
-    spawn, start, trust, until_reviewed,
+    PATH, SECRET, address, apply_secret, ca_bundle, call_at, install, is_reviewed, own_cluster,
+    secret, spawn, start, trust, until_reviewed,
 };
 
 #[tokio::test]
@@ -100,6 +100,26 @@ async fn a_port_alone_is_called_by_ipv4_and_ipv6_and_until_a_moment_after_it_is_
     assert!(status.success(), "{}", controller.log());
     assert!(told.elapsed() < Duration::from_secs(20));
     Ok(())
+}
+
+/// The Node Readiness Controller's manifests name no folder, and its roles know no Secret.
+#[tokio::test]
+async fn a_certificate_where_controller_runtime_looks_is_used() -> Result<()> {
+    let cluster = own_cluster().await?;
+    let port = ports::free()?;
+    cluster.install().await?;
+    let file = manifests("webhook").join("webhook.yaml");
+    cluster.kubectl_on(&["apply"], &file).await?;
+    call_at(&cluster, &format!("https://127.0.0.1:{port}{PATH}")).await?;
+    let temporary = cluster.folder().join("tmp");
+    let folder = temporary.join("k8s-webhook-server/serving-certs");
+    fs::create_dir_all(&folder)?;
+    trust(&cluster, &certificate::write(&folder)?).await?;
+    let arguments = ["--enable-webhook=T", &address(port)];
+    let environment = [("TMPDIR", &*temporary.to_string_lossy())];
+    let controller = Controller::spawn(&cluster, &arguments, &environment).await?;
+    let _controller = controller.once_ready().await?;
+    until_reviewed(&cluster).await
 }
 
 #[tokio::test]

@@ -80,7 +80,7 @@ fn of_waits(snapshot: &Snapshot, rule: &Rule, spec: &CompiledSpec) -> Vec<Findin
     if !snapshot.has_read(ResourceKind::ConfigMaps) {
         found.retain(|it| it.check != Check::EMPTY_CLASS);
     }
-    found.extend(evicts(&rule.name, spec));
+    found.extend(evicts(&rule.name, spec, true));
     // What is not among files may be elsewhere.
     let is_made = |it: &RequiredCondition| it.source != Source::Nobody;
     if snapshot.manifests.are_files && spec.conditions.iter().all(is_made) {

@@ -31,8 +31,9 @@ pub struct WebhookArgs {
     #[arg(long, value_name = "ADDRESS", default_value = ":9443", value_parser = parse_address)]
     pub webhook_bind_address: BindAddress,
 
-    /// Folder with the webhook's tls.crt and tls.key, re-read when they change; by default Nodegate makes
-    /// its own certificate and keeps it in a Secret
+    /// Folder with the webhook's tls.crt and tls.key, re-read when they change; without it
+    /// /tmp/k8s-webhook-server/serving-certs, and if that has no tls.crt, Nodegate makes its own certificate and keeps it in
+    /// a Secret
     #[arg(long, value_name = "FOLDER")]
     pub webhook_cert_dir: Option<PathBuf>,
 
@@ -59,7 +60,10 @@ pub(crate) fn start(
     let address = args.webhook_bind_address.0;
     let address = address
         .context("--enable-webhook needs an address to listen on: give --webhook-bind-address")?;
-    let certificates = if let Some(folder) = &args.webhook_cert_dir {
+    // controller-runtime's default, where the Node Readiness Controller's manifests mount the certificate.
+    let mounted = std::env::temp_dir().join("k8s-webhook-server/serving-certs");
+    let mounted = Some(&mounted).filter(|folder| folder.join("tls.crt").exists());
+    let certificates = if let Some(folder) = args.webhook_cert_dir.as_ref().or(mounted) {
         follow(folder).context("--webhook-cert-dir")?
     } else {
         let namespace = args.webhook_cert_namespace.clone();

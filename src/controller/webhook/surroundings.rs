@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::OptionFuture;
+use http::Request;
 use jiff::Timestamp;
 use kube::api::ListParams;
 use kube::runtime::reflector::Store;
@@ -15,6 +16,7 @@ use tokio::time::timeout;
 use tracing::debug;
 
 use nodegate_cluster::{client, with_causes};
+use nodegate_core::api::names::{GROUP, VERSION};
 use nodegate_core::condition::{CriticalComponentClass, Source};
 use nodegate_core::finding::Around;
 use nodegate_core::guard::Limits;
@@ -46,6 +48,8 @@ pub(super) struct Surroundings {
     pub(super) nodes: Option<ListedNodes>,
     /// What its author should know of what could not be looked at.
     pub(super) gap: Option<&'static str>,
+    /// Whether the definition is known to lack what is under `nodegate`, as the Node Readiness Controller's does.
+    pub(super) lacks_fields: bool,
     /// The controller's limits, for what the rule leaves out.
     pub(super) limits: Limits,
     pub(super) now: Timestamp,
@@ -136,11 +140,12 @@ impl Surveyor {
         let mut conditions = spec.conditions.iter();
         let names_driver = conditions.any(|it| matches!(it.source, Source::CsiDriver(_)));
         let csi_nodes = OptionFuture::from(names_driver.then(|| all(&self.readers.csi_nodes)));
-        let (rules, daemon_sets, csi_nodes, nodes) = tokio::join!(
+        let (rules, daemon_sets, csi_nodes, nodes, lacks_fields) = tokio::join!(
             self.rules(),
             self.daemon_sets(),
             csi_nodes,
             all(&self.readers.nodes),
+            self.lacks_fields(),
         );
         let drivers = |it: &Arc<Stored<CsiNode>>| it.drivers.clone().into_iter().map(|it| it.name);
         let csi_nodes = csi_nodes.flatten();
@@ -152,9 +157,18 @@ impl Surveyor {
             csi_drivers,
             nodes: nodes.map(|nodes| ListedNodes::of(spec, &nodes)),
             gap: is_unread.then_some(NOT_LISTED),
+            lacks_fields,
             limits: self.settings.disruption_limits,
             now: Timestamp::now(),
         })
+    }
+
+    /// Reads the definition as the API server shows it to everybody.
+    async fn lacks_fields(&self) -> bool {
+        let request = Request::get(format!("/openapi/v3/apis/{GROUP}/{VERSION}")).body(Vec::new());
+        let Ok(request) = request else { return false };
+        let text = timeout(WARNINGS_DEADLINE, self.client.request_text(request));
+        matches!(text.await, Ok(Ok(text)) if !text.contains("\"nodegate\""))
     }
 
     /// Lists objects, with at most [`READS`] lists at a time, and says whether these are all.

@@ -28,15 +28,16 @@ pub(super) fn warnings(
         let (limits, now) = (surroundings.limits, surroundings.now);
         let would_gate = foresee(rule, &nodes.nodes, passing_taints, limits, now)?;
         let instead = match spec.mode {
-            EnforcementMode::BootstrapOnly => {
+            EnforcementMode::BootstrapOnly if !surroundings.lacks_fields => {
                 "nodegate.existingNodes: Leave leaves such nodes alone"
             }
-            EnforcementMode::Continuous => "a dry run tells more",
+            _ => "a dry run tells more",
         };
         Some(format!("{would_gate}; {instead}"))
     }));
     let heartbeat = spec.ours.heartbeat_timeout;
-    let mut found: Vec<Finding> = evicts(&rule.name, spec).into_iter().collect();
+    let evicts = evicts(&rule.name, spec, !surroundings.lacks_fields);
+    let mut found: Vec<Finding> = evicts.into_iter().collect();
     found.extend(heartbeat.and_then(|timeout| short_heartbeat(&rule.name, timeout)));
     let around = surroundings.around(spec, classes);
     found.extend(Backing::of(&rule.name, spec, &around).findings);

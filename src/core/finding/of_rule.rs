@@ -143,14 +143,14 @@ pub(super) fn outside_namespaces(daemon_set: &ObjectKey, class: &str) -> Finding
     Finding::of_daemon_set(Check::OUTSIDE_NAMESPACES, daemon_set, message, fix)
 }
 
-/// `NoExecute` evicts running pods. Both texts begin as the upstream project's warnings do.
-pub fn evicts(rule: &str, spec: &CompiledSpec) -> Option<Finding> {
+/// `NoExecute` evicts running pods. Both texts begin as the upstream project's warnings do. `has_fields`: ours can be set.
+pub fn evicts(rule: &str, spec: &CompiledSpec, has_fields: bool) -> Option<Finding> {
     if spec.effect != TaintEffect::NoExecute || spec.ours.taint_policy == TaintPolicy::RemoveOnly {
         return None;
     }
     let limit = match spec.ours.guard() {
-        Some(_) => "",
-        None => ", or set spec.nodegate.disruption to limit how fast",
+        None if has_fields => ", or set spec.nodegate.disruption to limit how fast",
+        _ => "",
     };
     let message = match spec.mode {
         EnforcementMode::BootstrapOnly => {
