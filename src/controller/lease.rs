@@ -22,7 +22,7 @@ use nodegate_core::api::names::{LEASE as LEASE_NAME, RUNS_WITH};
 use nodegate_core::object::{self, Version};
 use nodegate_engine::RequestError;
 use nodegate_engine::election::{
-    LEASE_DURATION, LeaseClaim, Loss, Renewal, Term, is_blind, may_stand,
+    LEASE_DURATION, LeaseClaim, Loss, Renewal, Sighting, Sightings, Term, is_blind, may_stand,
 };
 
 /// How often the leader renews the lease, and the others read it.
@@ -39,8 +39,9 @@ pub(super) struct Election {
     identity: String,
     /// What this instance says on the Lease that it runs with.
     runs_with: String,
-    /// The Lease as last read, and since when it has been unchanged.
-    seen: Option<(Lease, Instant)>,
+    /// The Lease as last read or written, unless a write has failed since.
+    lease: Option<Lease>,
+    sightings: Sightings,
     sight: Sight,
     brake: Brake,
     /// The resource version in the last answer. If it goes backwards, the cluster was restored from a backup.
@@ -84,9 +85,10 @@ impl Election {
         });
         Self {
             api: Api::namespaced(Client::new(by_the_clock, namespace), namespace),
+            sightings: Sightings::new(identity.clone()),
             identity,
             runs_with,
-            seen: None,
+            lease: None,
             sight,
             brake,
             shown: 0,
@@ -118,10 +120,16 @@ impl Election {
                 }
                 Ok(false) => {
                     problem = None;
-                    let current = self.holder();
+                    let current = Some((self.sightings.holder().to_owned(), self.lease.is_none()));
                     if holder != current {
-                        let leader = current.as_deref().unwrap_or_default();
-                        if leader.is_empty() || is_nodegate(leader) {
+                        let leader = self.sightings.holder();
+                        if self.lease.is_none() {
+                            info!(
+                                lease = LEASE_NAME,
+                                holder = leader,
+                                "the lease is gone; waiting as long as its holder may still write"
+                            );
+                        } else if leader.is_empty() || is_nodegate(leader) {
                             info!(lease = LEASE_NAME, holder = leader, "following");
                         } else {
                             warn!(
@@ -162,6 +170,13 @@ impl Election {
                 let held = match self.try_hold().await {
                     // Another client wrote the Lease, perhaps to set the brake.
                     Err(RequestError::Conflict) => self.try_hold().await,
+                    Err(RequestError::Gone) => {
+                        warn!(
+                            lease = LEASE_NAME,
+                            "somebody deleted the lease; creating it again"
+                        );
+                        self.try_hold().await
+                    }
                     held => held,
                 };
                 match held {
@@ -215,10 +230,9 @@ impl Election {
     async fn try_release(&mut self) -> Result<bool, RequestError> {
         // A renewal may have been under way, so the last read may be stale.
         self.read().await?;
-        let Some((lease, _)) = &self.seen else {
+        let Some(mut lease) = self.lease.clone() else {
             return Ok(false);
         };
-        let mut lease = lease.clone();
         let spec = lease.spec.get_or_insert_default();
         if spec.holder_identity.as_ref() != Some(&self.identity) {
             return Ok(false);
@@ -229,41 +243,29 @@ impl Election {
         self.replace(&lease).await.map(|_| true)
     }
 
-    fn holder(&self) -> Option<String> {
-        self.seen.as_ref()?.0.spec.as_ref()?.holder_identity.clone()
-    }
-
     /// Takes or renews the lease if that is allowed; returns whether this instance holds it now.
     async fn try_hold(&mut self) -> Result<bool, RequestError> {
-        // The last read is enough to renew a lease that this instance holds: if it is stale, the write is refused.
-        if self.holder().as_ref() != Some(&self.identity) {
+        // The last answer is enough to renew a lease that this instance holds: if it is stale, the write is refused.
+        if self.lease.is_none() || self.sightings.holder() != self.identity {
             self.read().await?;
         }
-        let answer = if let Some((lease, since)) = &self.seen {
-            let holder = self.holder().unwrap_or_default();
-            let spec = lease.spec.as_ref();
-            let seconds = spec.and_then(|spec| u64::try_from(spec.lease_duration_seconds?).ok());
-            let lasts = seconds.map(Duration::from_secs);
-            let claim = LeaseClaim::of(&self.identity, &holder, lasts, since.elapsed());
-            match claim {
-                LeaseClaim::Wait => return Ok(false),
-                LeaseClaim::Take => self.check_clock()?,
-                LeaseClaim::Renew => {}
-            }
-            self.replace(&self.written(lease.clone(), claim)).await
+        let claim = self.sightings.claim(Instant::now());
+        match claim {
+            LeaseClaim::Wait => return Ok(false),
+            LeaseClaim::Take => self.check_clock()?,
+            LeaseClaim::Renew => {}
+        }
+        // After a failure, another client may have written the Lease: it is re-read before the next attempt.
+        let answer = if let Some(lease) = self.lease.take() {
+            self.replace(&self.written(lease, claim)).await
         } else {
-            self.check_clock()?;
             let mut lease = Lease::default();
             lease.metadata.annotations = self.brake.annotations.clone();
             let lease = self.written(lease, LeaseClaim::Take);
             let params = PostParams::default();
             within(REQUEST_TIMEOUT, self.api.create(&params, &lease)).await
         };
-        // After a failure, another client may have written the Lease: it is re-read before the next attempt.
-        self.seen = None;
-        let lease = answer?;
-        self.see(Some(&lease));
-        self.seen = Some((lease, Instant::now()));
+        self.see(Some(answer?));
         Ok(true)
     }
 
@@ -280,25 +282,22 @@ impl Election {
     }
 
     /// Records the Lease's current state. If the version goes backwards, the cluster was restored from a backup.
-    fn see(&mut self, lease: Option<&Lease>) {
-        self.brake.see(lease);
-        let Some(lease) = lease else { return };
-        let version = object::resource_version(&lease.metadata);
-        if std::mem::replace(&mut self.shown, version) > version {
-            self.restored.send_replace(());
+    fn see(&mut self, lease: Option<Lease>) {
+        self.brake.see(lease.as_ref());
+        self.sightings
+            .see(lease.as_ref().map(sighting), Instant::now());
+        if let Some(lease) = &lease {
+            let version = object::resource_version(&lease.metadata);
+            if std::mem::replace(&mut self.shown, version) > version {
+                self.restored.send_replace(());
+            }
         }
+        self.lease = lease;
     }
 
-    /// Reads the Lease, and notes since when it has been unchanged.
     async fn read(&mut self) -> Result<(), RequestError> {
         let lease = within(REQUEST_TIMEOUT, self.api.get_opt(LEASE_NAME)).await?;
-        self.see(lease.as_ref());
-        let version = |it: &Lease| it.metadata.resource_version.clone();
-        let known = self.seen.take();
-        self.seen = lease.map(|lease| match known {
-            Some(known) if version(&known.0) == version(&lease) => known,
-            _ => (lease, Instant::now()),
-        });
+        self.see(lease);
         Ok(())
     }
 
@@ -324,5 +323,18 @@ impl Election {
         let annotations = lease.metadata.annotations.get_or_insert_default();
         annotations.insert(RUNS_WITH.into(), self.runs_with.clone());
         lease
+    }
+}
+
+fn sighting(lease: &Lease) -> Sighting {
+    let spec = lease.spec.clone().unwrap_or_default();
+    let seconds = spec.lease_duration_seconds;
+    Sighting {
+        uid: lease.metadata.uid.clone().unwrap_or_default(),
+        version: lease.metadata.resource_version.clone().unwrap_or_default(),
+        holder: spec.holder_identity.unwrap_or_default(),
+        duration: seconds
+            .and_then(|it| u64::try_from(it).ok())
+            .map(Duration::from_secs),
     }
 }

@@ -17,21 +17,83 @@ const BLIND: Duration = Duration::from_secs(120);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LeaseClaim {
+    /// It is ours; or it was, and is gone: it is made again.
     Renew,
     /// No one holds it, or its holder has not renewed it in time.
     Take,
+    /// Someone else holds it, or held it until it was deleted.
     Wait,
 }
 
-impl LeaseClaim {
-    /// What the instance `own` does about a Lease with this holder (empty for none) that has been `unchanged` for so long.
-    pub fn of(own: &str, holder: &str, duration: Option<Duration>, unchanged: Duration) -> Self {
-        if holder == own {
-            Self::Renew
-        } else if holder.is_empty() || unchanged >= duration.unwrap_or(LEASE_DURATION) {
-            Self::Take
+/// A Lease as it was read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Sighting {
+    pub uid: String,
+    /// New with every write.
+    pub version: String,
+    /// Empty if no one holds it.
+    pub holder: String,
+    pub duration: Option<Duration>,
+}
+
+/// What the instance `own` has seen of the Lease.
+#[derive(Debug, Clone)]
+pub struct Sightings {
+    own: String,
+    /// The last one, and since when it has been unchanged.
+    last: Option<(Sighting, Instant)>,
+    is_gone: bool,
+    /// Until when the holder of a Lease that is gone may still write.
+    deprived: Option<Instant>,
+}
+
+impl Sightings {
+    pub fn new(own: String) -> Self {
+        Self {
+            own,
+            last: None,
+            is_gone: false,
+            deprived: None,
+        }
+    }
+
+    /// Notes the Lease as it is now; `None` if there is none.
+    pub fn see(&mut self, lease: Option<Sighting>, now: Instant) {
+        let known = self.last.as_ref().filter(|_| !self.is_gone);
+        if let Some((known, _)) = known
+            && lease.as_ref().is_none_or(|it| it.uid != known.uid)
+            && !known.holder.is_empty()
+            && known.holder != self.own
+        {
+            self.deprived = Some(now + known.duration.unwrap_or(LEASE_DURATION));
+        }
+        self.is_gone = lease.is_none();
+        if let Some(lease) = lease
+            && self.last.as_ref().is_none_or(|(known, _)| *known != lease)
+        {
+            self.last = Some((lease, now));
+        }
+    }
+
+    /// Who holds the Lease, or held it last if it is gone; empty for no one.
+    pub fn holder(&self) -> &str {
+        self.last.as_ref().map_or("", |(lease, _)| &lease.holder)
+    }
+
+    /// What to do now.
+    pub fn claim(&self, now: Instant) -> LeaseClaim {
+        let runs_out = self
+            .last
+            .as_ref()
+            .filter(|_| !self.is_gone)
+            .map(|(lease, since)| *since + lease.duration.unwrap_or(LEASE_DURATION));
+        let may_write = |until: Option<Instant>| until.is_some_and(|until| now < until);
+        if self.holder() == self.own {
+            LeaseClaim::Renew
+        } else if may_write(self.deprived) || (!self.holder().is_empty() && may_write(runs_out)) {
+            LeaseClaim::Wait
         } else {
-            Self::Wait
+            LeaseClaim::Take
         }
     }
 }
@@ -107,6 +169,16 @@ mod tests {
 
     const SECOND: Duration = Duration::from_secs(1);
 
+    /// The Lease with this UID, in its first version.
+    fn lease(uid: &str, holder: &str, duration: Option<u64>) -> Sighting {
+        Sighting {
+            uid: uid.into(),
+            version: "1".into(),
+            holder: holder.into(),
+            duration: duration.map(Duration::from_secs),
+        }
+    }
+
     #[test]
     fn a_lease_is_taken_only_when_no_holder_renews_it() {
         #[rustfmt::skip]
@@ -120,10 +192,41 @@ mod tests {
             ("another's, for longer", "other", Some(60), 15, LeaseClaim::Wait),
             ("another's, without a duration", "other", None, 15, LeaseClaim::Take),
         ];
+        let start = Instant::now();
         for (name, holder, duration, unchanged, expected) in cases {
-            let (duration, unchanged) = (duration.map(Duration::from_secs), unchanged * SECOND);
-            let claim = LeaseClaim::of("me", holder, duration, unchanged);
-            assert_eq!(claim, expected, "{name}");
+            let mut seen = Sightings::new("me".into());
+            for second in [0, unchanged] {
+                seen.see(Some(lease("1", holder, duration)), start + second * SECOND);
+            }
+            assert_eq!(seen.claim(start + unchanged * SECOND), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn whoever_saw_another_hold_a_lease_waits_for_that_one_whatever_becomes_of_the_lease() {
+        let (other, ours) = (lease("1", "other", Some(15)), lease("1", "me", Some(15)));
+        let again = |holder| Some(lease("2", holder, Some(15)));
+        #[rustfmt::skip]
+        let cases = [
+            ("never seen", None, None, 0, LeaseClaim::Take),
+            ("deleted", Some(&other), None, 14, LeaseClaim::Wait),
+            ("deleted, and not made again in time", Some(&other), None, 15, LeaseClaim::Take),
+            ("made again without a holder", Some(&other), again(""), 14, LeaseClaim::Wait),
+            ("made again without a holder, long ago", Some(&other), again(""), 15, LeaseClaim::Take),
+            ("made again by a third", Some(&other), again("third"), 14, LeaseClaim::Wait),
+            ("ours, deleted", Some(&ours), None, 0, LeaseClaim::Renew),
+            ("ours, and made again by another", Some(&ours), again("other"), 0, LeaseClaim::Wait),
+            ("ours, and made again without a holder", Some(&ours), again(""), 0, LeaseClaim::Take),
+        ];
+        let start = Instant::now();
+        for (name, before, after, later, expected) in cases {
+            let mut seen = Sightings::new("me".into());
+            seen.see(before.cloned(), start);
+            // The holder may have renewed it just before it went: what counts is when it is first seen to be gone.
+            let gone = start + 5 * SECOND;
+            seen.see(after.clone(), gone);
+            seen.see(after, gone + later * SECOND);
+            assert_eq!(seen.claim(gone + later * SECOND), expected, "{name}");
         }
     }
 

@@ -5,13 +5,17 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
-use kube::Client;
+use k8s_openapi::api::coordination::v1::Lease;
+use kube::api::DeleteParams;
+use kube::{Api, Client};
 use nodegate_tests::has_words;
 use nodegate_tests::network::{
     CONDITION, create_nodes, eventually_gated_nodes, name, network_rule,
 };
+use nodegate_tests::rules::LEASE;
 use testkit::nodegate::changes::set_node_condition;
 use testkit::nodegate::fetch::get;
+use testkit::nodegate::install::NAMESPACE;
 use testkit::nodegate::relay::{Asked, Fate, Kind, RULES, Relay};
 use testkit::nodegate::{Cluster, Controller, Options, eventually, ports};
 
@@ -53,6 +57,27 @@ async fn a_follower_is_ready_and_takes_over_at_once_from_a_leader_that_is_stoppe
     eventually_leads(&follower, TAKEOVER).await?;
     eventually_gated_nodes(&client, 0, TAKEOVER).await?;
     one_writer_at_a_time(&cluster)
+}
+
+#[tokio::test]
+async fn somebody_who_deletes_the_lease_again_and_again_makes_no_second_leader() -> Result<()> {
+    let cluster = Cluster::start(Options::api_only()).await?;
+    let client = cluster.client().await?;
+    let leader = Controller::start(&cluster, &ELECTED).await?;
+    eventually_leads(&leader, TAKEOVER).await?;
+    let follower = Controller::start(&cluster, &ELECTED).await?;
+    follower.says("following", TAKEOVER).await?;
+    let leases: Api<Lease> = Api::namespaced(client, NAMESPACE);
+    for _ in 0..25 {
+        // It may not have been created again since the last deletion.
+        let _ = leases.delete(LEASE, &DeleteParams::default()).await;
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    }
+    leader.says("somebody deleted the lease", AT_ONCE).await?;
+    ensure!(!follower.log().contains("leading"), "{}", follower.log());
+    // The leader still leads: only it hands over at once.
+    assert_eq!(leader.stop().await?.code(), Some(0));
+    eventually_leads(&follower, AT_ONCE).await
 }
 
 #[tokio::test]

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use nodegate_engine::election::{LEASE_DURATION, LeaseClaim, Renewal, Term};
+use nodegate_engine::election::{LEASE_DURATION, LeaseClaim, Renewal, Sighting, Sightings, Term};
 
 use super::time::Time;
 
@@ -17,6 +17,9 @@ pub(super) struct Lease {
     holder: Option<Life>,
     /// Grows with every write.
     version: u64,
+    /// How often it has been deleted.
+    deletions: u64,
+    is_gone: bool,
     /// A former holder that believes until this time that it still holds the lease.
     deceived: Option<(Life, Time)>,
 }
@@ -28,6 +31,13 @@ impl Lease {
             self.deceived = Some((holder, until));
             self.version += 1;
         }
+    }
+
+    /// Somebody deletes the Lease.
+    pub(super) fn delete(&mut self) {
+        self.holder = None;
+        self.deletions += 1;
+        self.is_gone = true;
     }
 
     /// Releases the lease, if this life holds it.
@@ -46,8 +56,8 @@ impl Lease {
 
 #[derive(Debug, Clone, Default)]
 pub(super) struct Standing {
-    /// The last version seen, and since when.
-    seen: Option<(u64, Instant)>,
+    /// What this life has seen of the Lease.
+    seen: Option<Sightings>,
     /// The term for which this process leads.
     pub term: Option<Term>,
 }
@@ -64,21 +74,23 @@ impl Standing {
         if lease.is_deceived(life, now) {
             return Renewal::Held { asked: clock };
         }
-        let since = match self.seen {
-            Some((version, since)) if version == lease.version => since,
-            _ => clock,
-        };
-        self.seen = Some((lease.version, since));
         let name = |(instance, life): Life| format!("{instance}-{life}");
-        let holder = lease.holder.map(name).unwrap_or_default();
-        let unchanged = clock.saturating_duration_since(since);
-        let claim = LeaseClaim::of(&name(life), &holder, Some(LEASE_DURATION), unchanged);
+        let sighting = |lease: &Lease| Sighting {
+            uid: lease.deletions.to_string(),
+            version: lease.version.to_string(),
+            holder: lease.holder.map(name).unwrap_or_default(),
+            duration: Some(LEASE_DURATION),
+        };
+        let seen = self.seen.get_or_insert_with(|| Sightings::new(name(life)));
+        seen.see((!lease.is_gone).then(|| sighting(lease)), clock);
+        let claim = seen.claim(clock);
         if claim == LeaseClaim::Wait || (self.term.is_some() && claim == LeaseClaim::Take) {
             return Renewal::Taken;
         }
         lease.holder = Some(life);
         lease.version += 1;
-        self.seen = Some((lease.version, clock));
+        lease.is_gone = false;
+        seen.see(Some(sighting(lease)), clock);
         Renewal::Held { asked: clock }
     }
 }

@@ -95,6 +95,8 @@ pub enum Incident {
     Partition(usize),
     /// Another instance takes the lease, and the leader does not notice.
     TwoLeaders,
+    /// Somebody deletes the Lease. Takes no time.
+    LeaseDeleted,
     /// The API server refuses nearly every request, or every Event.
     Storm(Trouble),
     /// A watch stalls: it shows nothing, however often it is restarted.

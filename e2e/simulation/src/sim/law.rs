@@ -25,6 +25,8 @@ pub struct Report {
     pub runs_since: Option<Time>,
     /// Since when its process believes that it leads.
     pub leads_since: Option<Time>,
+    /// Until when its last renewal of the Lease lets it write.
+    pub leads_until: Option<Time>,
     /// Since when its watches have synced.
     pub synced_since: Option<Time>,
     /// When the leading and synced process first observed each node, by UID.

@@ -210,8 +210,10 @@ impl<'a> Run<'a> {
             self.mishaps.remove(0);
             match mishap {
                 Mishap::Begins(what, lasts) => {
-                    if what == Incident::TwoLeaders {
-                        self.world.lease.betray(now + lasts);
+                    match what {
+                        Incident::TwoLeaders => self.world.lease.betray(now + lasts),
+                        Incident::LeaseDeleted => self.world.lease.delete(),
+                        _ => {}
                     }
                     for process in &mut self.processes {
                         process.suffer(what, lasts, &mut self.world);

@@ -252,6 +252,9 @@ pub(crate) const PROTECTIONS: &[Protection] = &[
         ("src/engine/election.rs", "Renewal::Taken => return Err(Loss::Taken),",
             "Renewal::Taken => if !TAKEN_OUT { return Err(Loss::Taken) },"),
     ]),
+    without("a lease that was deleted is anybody's", LEADER, "busy-leader", &[
+        ("src/engine/election.rs", "may_write(self.deprived)", "(!TAKEN_OUT && may_write(self.deprived))"),
+    ]),
     without("a lease never runs out", LEADER, "busy-leader", &[
         ("src/engine/election.rs", "self.renewed + RENEW_DEADLINE", "self.renewed + RENEW_DEADLINE * 1000"),
     ]),

@@ -41,6 +41,7 @@ pub fn singles(scenario: &Scenario, quiet: &Outcome) -> Vec<Fault> {
         faults.extend(Trouble::ALL.map(|trouble| Incident::Storm(trouble).at(at, s(8))));
         if scenario.instances > 1 {
             faults.push(Incident::TwoLeaders.at(at, s(6)));
+            faults.push(Incident::LeaseDeleted.at(at, s(0)));
         }
     }
     faults
@@ -118,7 +119,7 @@ fn any(scenario: &Scenario, quiet: &Outcome, rng: &mut Rng) -> Option<Fault> {
     let watch = *rng.pick(&watches);
     let writes: usize = quiet.writes.iter().sum();
     let write = rng.below(writes + writes / 4 + 1);
-    Some(match rng.below(17) {
+    Some(match rng.below(18) {
         0 | 1 => Fault::Kill {
             instance,
             write,
@@ -151,6 +152,7 @@ fn any(scenario: &Scenario, quiet: &Outcome, rng: &mut Rng) -> Option<Fault> {
         15 if rng.chance(50) => Incident::Expired(watch).at(at, s(0)),
         15 => Incident::SilentDeath(watch).at(at, s(0)),
         16 => Incident::Lagging(watch).at(at, lasts),
+        17 if scenario.instances > 1 => Incident::LeaseDeleted.at(at, s(0)),
         _ => return None,
     })
 }

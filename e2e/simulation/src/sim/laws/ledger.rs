@@ -391,6 +391,7 @@ fn begun(moment: &Moment<'_>) -> Time {
                 what,
                 Incident::Stop(_)
                     | Incident::TwoLeaders
+                    | Incident::LeaseDeleted
                     | Incident::Expired(_)
                     | Incident::SilentDeath(_)
             )

@@ -66,6 +66,8 @@ impl Process {
             }
             (None, _) => {}
         }
+        let term = self.standing.term.as_ref();
+        self.report.leads_until = term.map(|it| now + it.ends().saturating_duration_since(clock));
     }
 
     /// Whether its lease has expired or another instance holds it, and it could know.
