@@ -161,7 +161,7 @@ pub(crate) const INSTALLED: [Page; 32] = [
     },
     Page { names: &[("manifests/", "config/samples/")], ..page("docs/kubectl/check.md") },
     Page { before: &[("apply -f istio-cni.yaml", "cp 0.yaml istio-cni.yaml")], ..page("docs/moving-in/gardener.md") },
-    Page { names: &[NODE, RULE], before: &[("describe nrr RULE", A_RULE)], ..page("docs/observing.md") },
+    Page { names: &[RULE], before: &[("describe nrr RULE", A_RULE)], ..page("docs/observing.md") },
     Page { names: &[NODE], apart: &[("nodegate-controller", "it would run until it is stopped")], ..page("docs/repair.md") },
     page("docs/security.md"),
     Page {
