@@ -18,7 +18,9 @@ use super::snapshot::{PendingPod, Snapshot, Wanted};
 use super::status::status;
 use crate::testing::{Builder, PodBuilder, RuleBuilder, at, csi_node, daemon_set, node, pod, rule};
 use nodegate_cluster::ResourceKind;
-use nodegate_core::config::Config;
+use nodegate_core::api::names;
+use nodegate_core::config::{Config, RunsWith};
+use nodegate_core::guard::Limits;
 
 /// The widths that are checked, and that of the golden files.
 const WIDTHS: [usize; 4] = [80, 100, 120, 200];
@@ -112,9 +114,11 @@ fn fleet() -> ObjectSource {
         "spec": {"nodeName": RELEASED, "containers": [{"name": "manager", "image": "example.com/nodegate:0.1.0"}]},
         "status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]},
     });
+    let (config, limits) = (Config::default(), Limits::default());
+    let runs_with = RunsWith { config, limits }.text();
     let lease = json!({
-        "metadata": {"namespace": "nrr-system", "name": nodegate_core::api::names::LEASE},
-        "spec": {"holderIdentity": "nrr-controller-manager-7c6b9d5f48-l2xq7_1", "leaseDurationSeconds": 15,
+        "metadata": {"namespace": "nrr-system", "name": names::LEASE, "annotations": {names::RUNS_WITH: runs_with}},
+        "spec": {"holderIdentity": "nrr-controller-manager-7c6b9d5f48-l2xq7_1-18f", "leaseDurationSeconds": 15,
             "renewTime": at(NOW - 1)},
     });
     let pool = json!({"metadata": {"name": "general"}, "spec": {"template": {"spec": {}}}});
