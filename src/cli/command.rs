@@ -134,6 +134,9 @@ pub(super) struct ReportArgs {
 
 #[derive(Debug, Args)]
 pub(super) struct CheckArgs {
+    /// Also name the rules that mean something else to the Node Readiness Controller
+    #[arg(long)]
+    pub upstream: bool,
     /// Check the YAML in these files or folders instead of a cluster
     #[arg(value_name = "PATH", conflicts_with_all = ["from", "context", "kubeconfig"])]
     pub files: Vec<PathBuf>,

@@ -19,6 +19,7 @@ use nodegate_core::plan::{ConditionOutcome, Decision, Outcome, Standing, WaitRea
 use nodegate_core::repair::{Deadline, Verdict};
 use nodegate_core::rule::ownership::BootstrapRecord;
 use nodegate_core::rule::{Reach, Rule};
+use nodegate_engine::holding;
 
 /// What one rule makes of one node.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -325,6 +326,11 @@ impl RuleOnNode {
     pub(super) fn effect(&self, line: Line, page: &Page) -> Line {
         let (look, words) = self.state.words();
         let line = line.with(look, words);
+        let line = match self.state {
+            State::Suspended if self.tainted => line.plain(", held"),
+            State::Suspended => return line.plain(", not held"),
+            _ => line,
+        };
         match (self.state, self.since) {
             (State::NotHeld | State::WouldNotHold | State::WouldHold, _) | (_, None) => line,
             (_, Some(since)) => line.plain(format!(" for {}", page.age(since))),
@@ -375,6 +381,9 @@ fn remarks(outcome: &Outcome<'_>, node: &Node, snapshot: &Snapshot, unknown: boo
     } else {
         remark(outcome, node).into_iter().collect()
     };
+    let cached = snapshot.view.cached_rules().get(&rule.name);
+    let suspended = cached.and_then(|it| holding(&it.object.status, "Suspended"));
+    remarks.extend(suspended.map(|it| format!("suspended since {:.0}", it.last_transition_time.0)));
     if !unknown {
         let (view, spec) = (&snapshot.view, outcome.spec);
         let state = view.node(&node.name).into_iter();
@@ -615,6 +624,24 @@ mod tests {
             assert_eq!(status.held.len(), is_held, "{what}");
             assert!(status.held.iter().all(|it| it.why == said), "{what}");
             assert_eq!(status.awaited().is_some(), verdict != "waiting", "{what}");
+        }
+    }
+
+    #[test]
+    fn of_a_suspended_rule_it_is_said_whether_it_holds_the_node_and_since_when_it_is_suspended() {
+        let suspended = json!({"conditions": [{"type": "Suspended", "status": "True", "reason": "Suspended", "message": "",
+            "lastTransitionTime": at(40)}]});
+        let rule = saying(rule("r").waits_for("Net").suspended(), suspended);
+        let held = node("n").dated_taint(GATE, "NoSchedule");
+        for (node, expected) in [
+            (held, "suspended, held for "),
+            (node("n"), "suspended, not held"),
+        ] {
+            let snapshot = Scene::default().rule(&rule).node(node).read(at(60));
+            let text = explain_node(&snapshot, "n").unwrap();
+            let text = text.text(&Page::plain(at(60)));
+            let since = format!("suspended since {:.0}", at(40));
+            assert!(text.contains(expected) && text.contains(&since), "{text}");
         }
     }
 

@@ -16,7 +16,7 @@ use futures::future::join_all;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Event;
 
-use super::check::{check, installation};
+use super::check::{check, installation, upstream};
 use super::command::{
     AccessArgs, Command, CommonArgs, ExplainArgs, Output, Plugin, PreviewArgs, explained,
 };
@@ -35,7 +35,7 @@ use super::snapshot::{CHECKED, Wanted, last_seen, node_of};
 use super::status::status;
 use super::suggest::suggest;
 use access::{configured, opened, page, print, source, write};
-use nodegate_cluster::ResourceKind;
+use nodegate_cluster::{Gap, ResourceKind};
 use nodegate_core::object::{ObjectKey, RuleObject};
 use nodegate_core::text::{printable, printable_lines};
 use nodegate_core::{api, selector::Filter};
@@ -81,7 +81,10 @@ async fn answer(command: Command) -> anyhow::Result<ExitCode> {
         Command::Dump(args) => {
             let (source, read) = opened(&args.common.access, &Wanted::outline(&[])).await?;
             let dumped = dump(&source, &read, &args.folder, args.redact).await?;
-            say(&dumped, &args.common, read.at)
+            let said = say(&dumped, &args.common, read.at)?;
+            let missing: Vec<String> = dumped.missing.iter().map(Gap::refusal).collect();
+            complete((!missing.is_empty()).then(|| missing.join(", ")))?;
+            Ok(said)
         }
         Command::Report(args) => reported(&args.output_file, &args.access).await,
         Command::Check(args) => {
@@ -93,7 +96,10 @@ async fn answer(command: Command) -> anyhow::Result<ExitCode> {
             };
             let read = snapshot(&source, configured(access)?, &Wanted::checkup()).await?;
             let parts = Box::pin(installation(&source, &read)).await;
-            let checkup = check(parts, &read);
+            let mut checkup = check(parts, &read);
+            if args.upstream {
+                checkup.findings.extend(upstream(&read));
+            }
             let said = say(&checkup, &args.common, read.at)?;
             complete(checkup.unread)?;
             Ok(said)
@@ -193,8 +199,11 @@ async fn preview_files(args: &PreviewArgs) -> anyhow::Result<ExitCode> {
     let after = with_rules(&source, read, rules).await?;
     let preview = preview::preview(&before, &after, &written, &answers);
     let said = say(&preview, &args.common, at)?;
-    // More nodes may be gated than it says.
+    // More nodes may be gated than it says, or the API server refuse the rule.
     complete(after.unread())?;
+    if let ObjectSource::Cluster(_) = source {
+        complete(answers.into_iter().find_map(Result::err))?;
+    }
     Ok(said)
 }
 

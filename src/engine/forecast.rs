@@ -11,15 +11,14 @@ use super::io::{Effect, Now, Seen};
 use super::map::Map;
 use super::rules::{guard_for, observe};
 use super::settings::Settings;
-use super::status::{Found, remarks, says_held_back, would_gate};
-use nodegate_core::api::ConditionPolicy;
+use super::status::{Found, HELD_BACK, remarks, says, would_gate};
 use nodegate_core::condition::{CriticalComponentClass, Observations, Source, Watch};
 use nodegate_core::finding::Backing;
 use nodegate_core::guard::{Guard, Limits, Report};
 use nodegate_core::object::{Kept, Node};
 use nodegate_core::plan::{self, ClusterState, NodeHistory, NodePlan, NodeState};
 use nodegate_core::repair::{Karpenter, NoClaim};
-use nodegate_core::rule::{Rule, RuleSet};
+use nodegate_core::rule::{RequiredCondition, Rule, RuleSet};
 use nodegate_core::selector::Filter;
 
 /// Lists that were made just now are not stale.
@@ -95,7 +94,7 @@ impl Forecast {
         }
         self.cache.trust_reporters(self.now.wall);
         let rules = self.cache.rules.all.values();
-        let held_back = rules.filter(|it| says_held_back(&it.object.status, it.rule.generation));
+        let held_back = rules.filter(|it| says(&it.object.status, HELD_BACK, it.rule.generation));
         self.held_back = held_back.map(|it| it.rule.uid.clone()).collect();
     }
 
@@ -201,7 +200,8 @@ fn first_sight(now: Timestamp) -> NodeHistory<'static> {
     }
 }
 
-/// Which of these selected nodes a rule would gate as soon as it acts; `None` if none, or if that depends on more than the nodes.
+/// Which of these selected nodes a rule would gate as soon as it acts; `None` if none. Where that depends on more than the nodes, as
+/// many as it could be.
 pub fn foresee(
     rule: &Rule,
     nodes: &[Kept<Node>],
@@ -211,14 +211,14 @@ pub fn foresee(
 ) -> Option<String> {
     let spec = rule.spec.as_ref().ok().filter(|spec| !spec.dry_run)?;
     let mut seen = spec.clone();
-    seen.conditions.retain(|it| {
+    let is_unseen = |it: &&mut RequiredCondition| {
         use Source::{Label, Nobody, Node, Resource};
-        matches!(it.source, Node | Nobody | Resource(_) | Label(_))
-    });
-    let is_whole = seen.conditions.len() == spec.conditions.len();
-    // With `AnyOf`, a condition that is unknown here may be the one that is met.
-    if seen.conditions.is_empty() || !is_whole && spec.policy == ConditionPolicy::AnyOf {
-        return None;
+        !matches!(it.source, Node | Nobody | Resource(_) | Label(_))
+    };
+    let mut at_most = false;
+    for condition in seen.conditions.iter_mut().filter(is_unseen) {
+        (condition.source, condition.default, condition.minimum) = (Source::Nobody, None, None);
+        at_most = true;
     }
     // A dry run needs no finalizer.
     seen.dry_run = true;
@@ -259,7 +259,7 @@ pub fn foresee(
     });
     let found: Vec<_> = found.collect();
     let mut would_gate = would_gate(&rule, nodes.len(), found.iter());
-    would_gate.at_least = !is_whole;
+    would_gate.at_most = at_most;
     would_gate.limit = limits.first(spec.ours.disruption.as_ref());
     (would_gate.gated > 0).then(|| would_gate.to_string())
 }
@@ -392,8 +392,8 @@ mod tests {
                 gate().spec("conditions: [{type: Net, requiredStatus: 'True', nodegate: {reasons: [Done]}}]"),
                 Some("4 of 7"),
             ),
-            ("with components", gate().waits_for("node.gardener.cloud/CriticalPodsReady"), Some("at least 3 of 7")),
-            ("of components alone", rule("r").waits_for("node.gardener.cloud/CriticalPodsReady"), None),
+            ("with components", gate().waits_for("node.gardener.cloud/CriticalPodsReady"), Some("up to 4 of 7")),
+            ("of components alone", rule("r").waits_for("node.gardener.cloud/CriticalPodsReady"), Some("up to 5 of 7")),
             ("a dry run", gate().dry_run(), None),
             ("suspended", gate().nodegate("suspend: true"), None),
             ("remove-only", gate().remove_only(), None),
@@ -406,7 +406,7 @@ mod tests {
                     .waits_for("Net")
                     .waits_for("csidriver.nodegate.dev/a")
                     .spec("conditionPolicy: anyOf"),
-                None,
+                Some("up to 4 of 7"),
             ),
         ];
         for (name, rule, expected) in cases {

@@ -52,7 +52,9 @@ pub use machine::Engine;
 pub use pacer::{LONGEST_WAIT, Rate};
 pub use settings::Settings;
 pub use startups::read as startup_in;
-pub use status::{REMARKS, says_all_suspended, says_held_back};
+pub use status::{
+    HELD_BACK, MET_BY_NO_NODE, REMARKS, SELECTS_NO_NODE, holding, says, says_all_suspended,
+};
 pub use survey::{GAUGES, Reading};
 
 #[cfg(test)]

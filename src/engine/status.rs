@@ -14,15 +14,18 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use super::error::EVALUATION_ERROR;
-use conditions::conditions;
 pub(crate) use conditions::{
-    CONFLICTED, DISRUPTION_LIMITED, FIELDS_PRUNED, HELD_BACK, NOT_MADE, OUTSIDE_NAMESPACES,
-    REPAIR_UNAVAILABLE, SHUT_OUT, holding, remarks,
+    CONFLICTED, DISRUPTION_LIMITED, FIELDS_PRUNED, NOT_MADE, OUTSIDE_NAMESPACES,
+    REPAIR_UNAVAILABLE, SHUT_OUT, remarks,
 };
-pub use conditions::{REMARKS, says_all_suspended, says_held_back};
+pub use conditions::{
+    HELD_BACK, MET_BY_NO_NODE, REMARKS, SELECTS_NO_NODE, holding, says, says_all_suspended,
+};
+use conditions::{conditions, stall, state};
 use nodegate_core::api::{
     ConditionResult, ConditionStatus, DryRunResults, MAX_PAUSES, NodeEvaluation, NodeFailure,
-    NodeReadinessRuleStatus, NodeShare, NodegateStatus, Pause, Setback, TaintPolicy, TaintStatus,
+    NodeReadinessRuleStatus, NodeShare, NodegateStatus, Pause, Setback, TaintEffect, TaintPolicy,
+    TaintStatus,
 };
 use nodegate_core::finding::Backing;
 use nodegate_core::guard::Report;
@@ -60,6 +63,8 @@ pub(crate) struct Basis<'a> {
     pub setbacks: &'a [Setback],
     /// How many nodes the rule selects, if some have yet to be evaluated.
     pub selected: usize,
+    /// How many nodes there are.
+    pub nodes: usize,
     /// The rules that govern nodes that this rule selects as well.
     pub governors: &'a [Arc<str>],
     pub node_limit: usize,
@@ -71,34 +76,34 @@ pub(crate) struct Basis<'a> {
 
 pub(super) fn build(tally: &Tally<'_>, basis: Basis<'_>) -> NodeReadinessRuleStatus {
     let rule = basis.rule;
-    if rule.is_suspended() && rule.spec.is_ok() {
-        let mut status = NodeReadinessRuleStatus {
-            observed_generation: Some(rule.generation.max(1)),
-            conditions: conditions::suspended(tally, basis),
-            ..basis.previous.clone()
-        };
-        // When it goes on, it comes into force anew.
-        if let Some(ours) = &mut status.nodegate {
-            ours.allowed_generation = None;
-        }
-        return status;
-    }
-    let mut status = NodeReadinessRuleStatus {
-        observed_generation: Some(rule.generation.max(1)),
-        conditions: conditions(tally, basis),
-        ..NodeReadinessRuleStatus::default()
+    let is_suspended = rule.is_suspended() && rule.spec.is_ok();
+    let mut conditions = if is_suspended {
+        conditions::suspended(tally, basis)
+    } else {
+        conditions(tally, basis)
     };
     let (matched, held, lingering) = (tally.matched(), tally.held(), tally.lingering());
-    if rule.spec.is_ok() || lingering > 0 {
-        status.nodegate = Some(NodegateStatus {
-            matched_nodes: count(matched.max(basis.selected) + lingering),
-            held_nodes: count(held + lingering),
-            released_nodes: count(matched - held),
-            failed_node_count: count(tally.failures().count()),
-            allowed_generation: basis.allowed_generation,
-            setbacks: basis.setbacks.to_vec(),
-            pauses: Vec::new(),
-        });
+    let ours = NodegateStatus {
+        state: state(rule, &conditions).into(),
+        matched_nodes: count(matched.max(basis.selected) + lingering),
+        held_nodes: count(held + lingering),
+        released_nodes: count(matched - held),
+        failed_node_count: count(tally.failures().count()),
+        // When a suspended rule goes on, it comes into force anew.
+        allowed_generation: basis.allowed_generation.filter(|_| !is_suspended),
+        setbacks: basis.setbacks.to_vec(),
+        pauses: Vec::new(),
+    };
+    stall(&mut conditions, basis);
+    let before = is_suspended.then(|| basis.previous.clone());
+    let mut status = NodeReadinessRuleStatus {
+        observed_generation: Some(rule.generation.max(1)),
+        conditions,
+        nodegate: Some(ours),
+        ..before.unwrap_or_default()
+    };
+    if is_suspended {
+        return status;
     }
     let mut budget = LIST_BUDGET;
     status.failed_nodes = failures(&mut budget, tally, basis);
@@ -208,6 +213,9 @@ fn dry_run_results(tally: &Tally<'_>, basis: Basis<'_>) -> DryRunResults {
     let in_grace = counting(|it| matches!(it, Decision::Wait(WaitReason::Grace { .. })));
     let limited = basis.disruption.filter(|report| report.waiting > 0);
     let removes = counting(|it| it == Decision::Release);
+    let keeps = counting(|it| it == Decision::Hold);
+    let mut specs = basis.rule.spec.iter();
+    let evicting = specs.any(|it| it.effect == TaintEffect::NoExecute) && adds > 0;
     let is_risky = |it: &&Found| it.statuses.contains(&None);
     let risky = tally.found().filter(is_risky).count();
     let mut would_gate = would_gate(basis.rule, tally.matched(), tally.found());
@@ -226,9 +234,11 @@ fn dry_run_results(tally: &Tally<'_>, basis: Basis<'_>) -> DryRunResults {
     #[rustfmt::skip]
     let parts = [
         (adds, format!("would add {}", taints(adds))),
+        (evicting.into(), "which would evict running pods (NoExecute)".into()),
         (limited.map_or(0, |it| it.waiting), limited.map(Report::to_string).unwrap_or_default()),
         (in_grace, format!("{} {grace}", nodes(in_grace))),
         (removes, format!("would remove {}", taints(removes))),
+        (keeps, format!("leaves its taint on {}", nodes(keeps))),
         (risky, format!("{} {have} missing conditions", nodes(risky))),
         (repaired, format!("would repair {}", nodes(repaired))),
         (blocked, format!("would not repair {} while so many are unhealthy", nodes(blocked) )),

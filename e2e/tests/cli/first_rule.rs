@@ -65,7 +65,7 @@ async fn a_dry_run_of_a_rule_that_names_nothing_says_so_everywhere() -> Result<(
     let listed = world.cluster.kubectl(&["get", "nrr"]).await?;
     let head = listed.lines().next().unwrap_or_default();
     let columns: Vec<&str> = head.split_whitespace().collect();
-    let expected = "NAME MODE TAINT EFFECT DRYRUN SUSPENDED NODES HELD ACCEPTED AGE";
+    let expected = "NAME MODE TAINT EFFECT DRYRUN STATE NODES HELD AGE";
     assert_eq!(columns.join(" "), expected, "{listed}");
     let wide = world.cluster.types("get nrr cilium -o wide").await?;
     has_words(&wide, MISSING)?;

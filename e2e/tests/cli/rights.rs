@@ -4,6 +4,7 @@ use anyhow::{Context, Result, ensure};
 use nodegate_tests::has_words;
 use serde_json::Value;
 use testkit::nodegate::ask::{ask, ask_json};
+use testkit::nodegate::fixtures;
 
 use crate::golden::normal;
 use crate::world::{HELD, TURN, asks, world};
@@ -31,6 +32,12 @@ async fn the_rights_of_nodegate_view_suffice_for_everything() -> Result<()> {
     assert_eq!(installed.count(), 8, "{checkup:#}");
     assert_eq!(checkup["notes"], Value::Null, "{checkup:#}");
     asks(&viewer, &["suggest"], 0).await?;
+    // But whether the API server takes a rule is asked by a write.
+    let rule = fixtures::rule("asked", "readiness.k8s.io/asked").waits_for("example.com/Asked");
+    let path = world.path("asked.yaml");
+    std::fs::write(&path, rule.build().to_string())?;
+    let said = asks(&viewer, &["preview", "-f", &path], 1).await?;
+    has_words(&said.err, "no permission to create rules")?;
     let file = world.path("report.html");
     let said = ask(&viewer, &["report", "--output-file", &file]).await?;
     let page = std::fs::read_to_string(&file).with_context(|| format!("{said:?}"))?;
@@ -62,6 +69,9 @@ async fn a_missing_right_takes_away_only_what_needs_it() -> Result<()> {
     ensure!(said.to_string().contains("is not Ready"), "{said:#}");
     let status = ask(&poor, &["status"]).await?;
     has_words(&status.out, "unknown  not allowed to list leases")?;
+    // What is written is said to lack something.
+    let said = asks(&poor, &["dump", &world.path("poor-dump")], 1).await?;
+    has_words(&said.err, "not allowed to list leases")?;
     // What needs more than it got fails, and takes nothing for missing that it could not read.
     for (question, may_answer) in [("suggest", false), ("check", true)] {
         let said = asks(&poor, &[question], 1).await?;

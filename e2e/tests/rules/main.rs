@@ -233,6 +233,7 @@ async fn a_status_says_what_was_found_on_each_node_and_what_follows() -> Result<
     let expected = json!({
         "observedGeneration": 1,
         "nodegate": {
+            "state": "in force",
             "matchedNodes": 2,
             "heldNodes": 1,
             "releasedNodes": 1,

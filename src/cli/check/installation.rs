@@ -380,6 +380,10 @@ fn controller(
     let images: String = images.collect();
     let leads = format!("{} leads{images}; {limits}", leader.pod());
     let look = look(&leader.namespace);
+    if let Some(rival) = &leader.rival {
+        let message = format!("{leads}, and so does {rival}: both write the same taints");
+        return failed(message, "stop one of the two");
+    }
     match leader.idle(now) {
         Some(why) => failed(format!("{why}; limits are unknown"), look),
         None if leader.suspends_all => warning(format!("{leads}, and all rules are suspended"), ""),

@@ -16,6 +16,7 @@ use crate::snapshot::Snapshot;
 pub(super) use installation::installation;
 pub(super) use nodegate_core::finding::{Check, Finding, Severity};
 use nodegate_core::text::counted;
+pub(super) use of_rules::upstream;
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]

@@ -8,6 +8,8 @@ use nodegate_core::api::{Duration, PauseReason};
 use nodegate_core::condition::Source;
 use nodegate_core::finding::{Around, Backing, Check, Finding, Severity, evicts, short_heartbeat};
 use nodegate_core::rule::{CompiledSpec, RequiredCondition, Rule};
+use nodegate_core::text::enumerated;
+use nodegate_engine::{HELD_BACK, holding, says};
 
 /// The default heartbeat period of Nodegate's reporter.
 const REPORTERS_BEAT: Duration = Duration::from_secs(300);
@@ -17,6 +19,7 @@ pub(super) fn findings(snapshot: &Snapshot) -> Vec<Finding> {
     for rule in snapshot.view.rules().rules() {
         found.extend(rejected(rule));
         found.extend(failing(snapshot, rule));
+        found.extend(without_nodes(snapshot, rule));
     }
     for (rule, spec) in snapshot.usable() {
         found.extend(conflicts(snapshot, rule));
@@ -38,6 +41,46 @@ fn rejected(rule: &Rule) -> Option<Finding> {
         "correct the field; until then the rule has no effect"
     };
     Some(Finding::of_rule(Check::REJECTED, &rule.name, why, fix))
+}
+
+/// What the controller says of the rule's nodes: a check reads no pods.
+fn without_nodes(snapshot: &Snapshot, rule: &Rule) -> Option<Finding> {
+    let status = &snapshot.view.cached_rules().get(&rule.name)?.object.status;
+    let mut said = [Check::MET_BY_NO_NODE, Check::SELECTS_NO_NODE].into_iter();
+    said.find_map(|check| {
+        let message = &holding(status, check.published[0].0)?.message;
+        Some(Finding::of_rule(check, &rule.name, message, ""))
+    })
+}
+
+/// The rules that mean something else to the Node Readiness Controller. A dry run changes nothing there either.
+pub(crate) fn upstream(snapshot: &Snapshot) -> Vec<Finding> {
+    const FIX: &str = "set dryRun: true in the rule's file, or delete the rule, before the other controller starts";
+    let rules = snapshot.view.cached_rules().values();
+    let found = rules.filter_map(|cached| {
+        let (rule, written) = (&cached.rule, cached.object.spec.as_ref().ok());
+        if rule.deleting || written.is_some_and(|spec| spec.dry_run) {
+            return None;
+        }
+        let has_ours = written.is_some_and(|spec| {
+            spec.nodegate.is_some() || spec.conditions.iter().any(|it| it.nodegate.is_some())
+        });
+        let ours = has_ours.then(|| "its fields under nodegate".to_owned());
+        let made = rule.spec.iter().flat_map(|spec| &spec.conditions);
+        let made = made.filter(|it| it.source != Source::Node);
+        let is_idle =
+            rule.trouble().is_some() || says(&cached.object.status, HELD_BACK, rule.generation);
+        let idle = is_idle.then(|| "why it changes nothing here".to_owned());
+        let made = made.map(|it| it.kind.to_string());
+        let unknown: Vec<String> = ours.into_iter().chain(made).chain(idle).collect();
+        let message = format!(
+            "the other controller does not know {}: it may gate nodes that are left alone here",
+            enumerated(unknown.iter().cloned())
+        );
+        let found = || Finding::of_rule(Check::OTHER_MEANING, &rule.name, message, FIX);
+        (!unknown.is_empty()).then(found)
+    });
+    found.collect()
 }
 
 fn failing(snapshot: &Snapshot, rule: &Rule) -> Option<Finding> {
@@ -84,6 +127,10 @@ fn of_waits(snapshot: &Snapshot, rule: &Rule, spec: &CompiledSpec) -> Vec<Findin
     // What is not among files may be elsewhere.
     let is_made = |it: &RequiredCondition| it.source != Source::Nobody;
     if snapshot.manifests.are_files && spec.conditions.iter().all(is_made) {
+        // A rule alone says nothing of what there is.
+        if snapshot.manifests.daemon_sets.is_empty() {
+            found.retain(|it| it.check != Check::NO_SUCH_DAEMON_SET);
+        }
         let elsewhere = [Check::NO_SUCH_DAEMON_SET.id, Check::NOBODY.id];
         let found = found.iter_mut();
         for finding in found.filter(|it| elsewhere.contains(&it.check.id)) {

@@ -1,4 +1,4 @@
-//! Explains a `DaemonSet`: which rules name it, and which nodes are held because of it.
+//! Explains a `DaemonSet`: which rules wait for it, by its name or a class, and which nodes are held because of it.
 
 use std::sync::Arc;
 
@@ -9,6 +9,7 @@ use super::told;
 use crate::page::{Block, Branch, Line, NextStep, Page, Render};
 use crate::rows::{RuleOnNode, rows_of};
 use crate::snapshot::Snapshot;
+use nodegate_core::condition::ComponentGroup;
 use nodegate_core::object::ObjectKey;
 use nodegate_core::rule::{CompiledSpec, Rule};
 
@@ -30,11 +31,22 @@ pub(crate) struct DaemonSetExplanation {
 pub(crate) fn explain_daemon_set(snapshot: &Snapshot, key: &ObjectKey) -> DaemonSetExplanation {
     let view = &snapshot.view;
     let rules = view.cached_rules().values().map(|cached| &*cached.rule);
-    let names_it = |rule: &&Rule| {
-        let mut named = rule.spec.iter().flat_map(CompiledSpec::daemon_sets);
-        named.any(|it| it == key)
+    let cluster = view.cluster();
+    let waits = |spec: &CompiledSpec| {
+        let mut classes = cluster.classes.iter().enumerate();
+        let is_named = spec.daemon_sets().any(|it| it == key);
+        is_named
+            || classes.any(|(index, class)| {
+                let known = cluster.daemon_sets(ComponentGroup::Class(index)).get(key);
+                spec.waits_for_class(index) && known.is_some_and(|it| class.has(it))
+            })
     };
-    let rules = rules.filter(names_it).map(|rule| rule.name.clone());
+    let is_among = |it: &&Rule| {
+        it.spec
+            .as_ref()
+            .is_ok_and(|it| waits(it) && !it.leaves_out(key))
+    };
+    let rules = rules.filter(is_among).map(|rule| rule.name.clone());
     let mut rules: Vec<Arc<str>> = rules.collect();
     rules.sort();
     let object = format!("daemonset/{}", key.name);
@@ -65,7 +77,7 @@ impl Render for DaemonSetExplanation {
         let head = Line::new().strong(format!("daemonset/{}", self.daemon_set));
         let head = head.faint(format!(" -n {}", self.namespace));
         let rules = self.rules.iter();
-        let rules = rules.map(|rule| format!("rule/{rule} waits for it by name"));
+        let rules = rules.map(|rule| format!("rule/{rule} waits for it"));
         let none = || Line::mark(true).plain("no node is held because of it");
         let tree = Branch::from(head)
             .over(rules)

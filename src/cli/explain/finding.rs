@@ -11,7 +11,7 @@ use crate::snapshot::{
     Snapshot, UnreadyPod, condition, culprit, last_seen, node_of, owner, phase, unready_since,
 };
 use nodegate_core::api::ConditionStatus;
-use nodegate_core::condition::{Detail, Hint, Source};
+use nodegate_core::condition::{Detail, Hint, Source, is_under_our_domain};
 use nodegate_core::object::{Node, ObjectKey};
 use nodegate_core::plan::ConditionOutcome;
 
@@ -136,10 +136,12 @@ fn causes(outcome: &ConditionOutcome<'_>, node: &Node, snapshot: &Snapshot) -> V
     };
     let hint = match detail {
         Some(detail) => detail.hint(),
-        None if outcome.requirement.source == Source::Nobody => Hint::Node(
-            format!("nothing makes a condition {kind}").into(),
-            "check the spelling of the condition's type in the rule",
-        ),
+        None if outcome.requirement.source == Source::Nobody || is_under_our_domain(kind) => {
+            Hint::Node(
+                format!("nothing makes a condition {kind}").into(),
+                "check the spelling of the condition's type in the rule",
+            )
+        }
         None => Hint::Node(
             format!("nothing on this node has ever reported {kind}").into(),
             "look for the pod that should report it",
@@ -332,6 +334,23 @@ mod tests {
     use crate::explain::{explain_node, explain_rule};
     use crate::testing::Scene;
     use crate::testing::{Builder, GATE, at, node, rule};
+
+    #[test]
+    fn a_type_with_a_misspelt_prefix_of_ours_is_not_said_to_have_a_reporter() {
+        for (kind, expected) in [
+            (
+                "csidrivers.nodegate.dev/ebs.csi.aws.com",
+                "check the spelling",
+            ),
+            ("example.com/Net", "look for the pod"),
+        ] {
+            let tainted = node("n").dated_taint(GATE, "NoSchedule");
+            let scene = Scene::default().rule(&rule("r").waits_for(kind));
+            let read = scene.node(tainted).read(at(60));
+            let next = explain_node(&read, "n").unwrap().next.unwrap();
+            assert!(next.say.contains(expected), "{kind}: {}", next.say);
+        }
+    }
 
     #[test]
     fn a_count_and_a_reason_are_explained_with_what_the_rule_asks_for() {

@@ -102,9 +102,11 @@ fn next(
         return Some(go_on(snapshot, &suspended.rule));
     }
     if let Some(dry) = of_state(State::Abandoned) {
-        let say =
-            "turn the rule on again; or delete it, which takes off what it has added or adopted";
-        return Some(patch(&dry.rule, r#"{"dryRun":false}"#, say));
+        let name = &dry.rule;
+        let say = format!(
+            "turn the rule on again (dryRun: false in the file of {name}); or delete it, which takes off what it has added or adopted"
+        );
+        return Some(NextStep::new(say, PREVIEW));
     }
     if let Some(leader) = snapshot.idle().and(leader) {
         return Some(check_controller(leader));
@@ -179,17 +181,15 @@ pub(super) fn way_out(cached: &CachedRule) -> Option<String> {
     })
 }
 
-fn patch(rule: &str, spec: &str, say: &str) -> NextStep {
-    let patch = format!(r#"'{{"spec":{spec}}}'"#);
-    let command = format!("kubectl patch nodereadinessrule {rule} --type merge -p {patch}");
-    NextStep::new(say, command)
-}
+/// What a change to a rule's file would do.
+const PREVIEW: &str = "kubectl nodegate preview -f FILE";
 
 /// How to resume a rule that is suspended, or all rules if none of them holds every node that it selects.
 pub(super) fn go_on(snapshot: &Snapshot, rule: &str) -> NextStep {
     let leader = snapshot.leader.as_ref();
     let Some(leader) = leader.filter(|leader| leader.suspends_all) else {
-        return patch(rule, r#"{"nodegate":{"suspend":false}}"#, "resume the rule");
+        let say = format!("resume rule/{rule} (spec.nodegate.suspend: false in its file)");
+        return NextStep::new(say, PREVIEW);
     };
     let rules = snapshot.view.cached_rules().values();
     let holding_all = rules.filter(|it| way_out(it).is_some());

@@ -101,17 +101,10 @@ fn next(
             "delete the rule, which releases its nodes, and create it again with that corrected",
             format!("kubectl delete nodereadinessrule {name}"),
         ),
-        RuleState::HeldBack => NextStep::new(
-            "fix the rule, or let it gate these nodes",
-            format!(
-                "kubectl patch nodereadinessrule {name} --type=merge -p \
-                 '{{\"spec\":{{\"nodegate\":{{\"disruption\":{{\"maxFirstGated\":\"100%\"}}}}}}}}'"
-            ),
-        ),
         RuleState::NotTakenOn => {
             NextStep::new("see whether a controller runs", "kubectl nodegate status")
         }
-        RuleState::InForce | RuleState::DryRun | RuleState::Conflicted => match nodes.first() {
+        _ => match nodes.first() {
             Some(first) => NextStep::see_node(&first.node),
             None if status.published.is_empty() => return None,
             None => NextStep::new(
@@ -155,7 +148,10 @@ impl Render for RuleExplanation {
         // The conditions of a rule that is being deleted no longer count.
         let conditions = self.conditions.iter().filter(|_| !is_deleted);
         let conditions = conditions.map(|condition| {
-            let line = Line::mark(condition.unmet == 0);
+            let line = match status.matched {
+                0 => Line::new(),
+                _ => Line::mark(condition.unmet == 0),
+            };
             let line = line.plain(format!("{} {}", condition.kind, condition.requirement));
             let lacks = status.lacks.iter();
             let lacks = lacks.filter(|it| it.condition == condition.kind);
@@ -208,6 +204,9 @@ mod tests {
             "spec": {"holderIdentity": "a", "renewTime": "2026-01-01T00:01:00.000000Z"},
         });
         let lease = || Leader::of(serde_json::from_value(lease.clone()).unwrap());
+        let mut held_back = holding(2);
+        held_back.json()["status"]["conditions"] = json!([{"type": "HeldBack", "status": "True", "reason": "A",
+            "message": "", "observedGeneration": 1, "lastTransitionTime": at(0)}]);
         #[rustfmt::skip]
         let cases = [
             ("rejected", rejected(), false, "kubectl delete nodereadinessrule r"),
@@ -215,6 +214,8 @@ mod tests {
             ("braked, holds all", holding(3), true, "kubectl delete nodereadinessrule r"),
             ("braked, holds some", holding(2), true, "annotate lease"),
             ("holds all", holding(3), false, "kubectl nodegate explain node/n"),
+            ("suspended", holding(2).suspended(), false, "kubectl nodegate preview -f FILE"),
+            ("held back", held_back, false, "kubectl nodegate explain node/n"),
         ];
         for (what, rule, brakes, expected) in cases {
             let tainted = node("n").dated_taint(GATE, "NoSchedule");
@@ -228,7 +229,7 @@ mod tests {
             let way_out = it.notes.iter().any(|it| it.contains("holds all 3 nodes"));
             assert_eq!(
                 way_out,
-                what != "braked, holds some",
+                !["braked, holds some", "suspended", "held back"].contains(&what),
                 "{what}: {:?}",
                 it.notes
             );

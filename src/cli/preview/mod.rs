@@ -14,7 +14,7 @@ use super::rows::{Lacking, RuleOnNode, State, first_of_nodes, gap, lacking, rows
 use super::snapshot::Snapshot;
 pub(super) use input::{Written, rules};
 use nodegate_core::api::{NodeReadinessRuleSpec, misplaced};
-use nodegate_core::finding::Severity;
+use nodegate_core::finding::{Severity, evicts};
 use nodegate_core::rule::{CompiledSpec, Rejection, Rule};
 use nodegate_core::text::counted;
 
@@ -66,10 +66,10 @@ pub(super) struct RulePreview {
     pub grace_ends: Option<Timestamp>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub guard: Option<String>,
-    /// What is wrong with what it waits for, and why a node that joins would stay held.
+    /// What is wrong with what it waits for, why a node that joins would stay held, conflicts, a selector without matches.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub faults: Vec<String>,
-    /// Conflicts, a selector without matches, and what its author may not expect.
+    /// What its author may not expect.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
 }
@@ -209,7 +209,11 @@ impl RulePreview {
     /// Adds what is wrong with what the rule waits for, whether joining nodes can expect release, and what may surprise its author.
     fn assess(&mut self, rule: &Rule, spec: &CompiledSpec, after: &Snapshot, own: &[&RuleOnNode]) {
         let remarks = after.remarks(rule).unwrap_or_default();
-        for found in remarks.findings {
+        for found in remarks
+            .findings
+            .into_iter()
+            .chain(evicts(&rule.name, spec, true))
+        {
             match found.check.severity {
                 Severity::Error => self.faults.push(found.message),
                 _ => self.warnings.push(found.message),
@@ -234,9 +238,9 @@ impl RulePreview {
         let others = after.view.rules().rules().iter();
         let others = others.filter(|other| other.uid != rule.uid);
         let conflicts = others.filter_map(|other| rule.conflict_with(other));
-        self.warnings.extend(conflicts.map(|it| it.to_string()));
+        self.faults.extend(conflicts.map(|it| it.to_string()));
         let nowhere = || format!("no node is selected by {}", spec.selector);
-        self.warnings.extend(own.is_empty().then(nowhere));
+        self.faults.extend(own.is_empty().then(nowhere));
         if rule.is_suspended() {
             let suspended = || "it is suspended: it changes nothing".into();
             self.warnings.push(rule.trouble().unwrap_or_else(suspended));
@@ -415,12 +419,17 @@ mod tests {
         let unheard_of = || leaving().waits_for("Nett");
         let fine = || leaving().waits_for("Net");
         let gating = || rule("r").waits_for("Net");
+        let evicting = rule("r")
+            .waits_for("Net")
+            .taint(crate::testing::GATE, "NoExecute");
         #[rustfmt::skip]
         let cases = [
             ("misspelt", misspelt(), true, "fault: there is no DaemonSet kube-system/cillium today"),
             ("unheard of", unheard_of(), true, "fault: none of the 3 nodes that it selects meets its conditions"),
             ("fine", fine(), false, "selects 3 nodes: does not hold 3"),
             ("gating", gating(), true, "selects 3 nodes: gates 2, does not hold 1"),
+            ("evicting", evicting, true, "fault: CAUTION: NoExecute"),
+            ("elsewhere", rule("r").waits_for("Net").selects("pool", "x"), true, "fault: no node is selected"),
         ];
         for (name, rule, says_no, says) in cases {
             let (live, is_no) = previewed(&rule, None, &nodes);

@@ -1,5 +1,6 @@
 //! Reads the cluster's information about the controller: its leader, configuration and instances.
 
+use std::cmp::Reverse;
 use std::path::Path;
 
 use k8s_openapi::api::coordination::v1::Lease;
@@ -14,11 +15,20 @@ use nodegate_core::api::names::{CONFIG_MAP, LEASE, NAMESPACE};
 use nodegate_core::config::{Config, RunsWith};
 use nodegate_core::selector::Filter;
 
-/// The leader; `None` without a Lease.
+/// The leader; `None` without a Lease. Of several Leases that of a live leader counts, and of these the one renewed last.
 pub(super) async fn leader(source: &ObjectSource) -> Result<Option<Leader>, Gap> {
     let ours = Filter::named(LEASE);
     let leases: Vec<Lease> = source.all(ResourceKind::Leases, &ours).await?;
-    Ok(leases.into_iter().next().map(Leader::of))
+    let mut leaders: Vec<Leader> = leases.into_iter().map(Leader::of).collect();
+    let is_alive = |it: &Leader| it.health(source.at()) == LeaderHealth::Alive;
+    leaders.sort_by_key(|it| (!is_alive(it), Reverse(it.renewed)));
+    let mut leaders = leaders.into_iter();
+    let mut leader = leaders.next();
+    if let Some(leader) = &mut leader {
+        let rival = leaders.next().filter(|it| is_alive(it));
+        leader.rival = rival.map(|it| format!("{} in namespace {}", it.pod(), it.namespace));
+    }
+    Ok(leader)
 }
 
 /// What the leader runs with; `None` if nobody leads, or it does not say.

@@ -24,6 +24,9 @@ pub(crate) struct Leader {
     /// What it last said that it runs with.
     #[serde(skip)]
     pub runs_with: Option<RunsWith>,
+    /// Who else leads, by another Lease of the same name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rival: Option<String>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -48,6 +51,7 @@ impl Leader {
             duration_seconds: spec.lease_duration_seconds.unwrap_or(15),
             suspends_all: brake.is_some_and(|value| value != "false"),
             runs_with: runs_with.and_then(|text| RunsWith::read(&text)),
+            rival: None,
         }
     }
 

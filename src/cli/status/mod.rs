@@ -16,7 +16,7 @@ use nodegate_core::api::EnforcementMode;
 use nodegate_core::finding::Backing;
 use nodegate_core::rule::WhyStray;
 use nodegate_core::text::counted;
-use nodegate_engine::{CachedRule, REMARKS, says_held_back};
+use nodegate_engine::{CachedRule, HELD_BACK, MET_BY_NO_NODE, REMARKS, SELECTS_NO_NODE, says};
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -107,6 +107,9 @@ states! {
         Conflicted = Bad "conflicted",
         /// Would gate too many nodes in use as it comes into force, and gates none of them.
         HeldBack = Bad "held back",
+        /// None of its nodes meets what it asks for.
+        MetByNoNode = Bad "nothing meets it",
+        SelectsNoNode = Poor "selects no node",
         DryRun = Poor "dry run",
         Suspended = Poor "suspended",
         Invalid = Bad "invalid",
@@ -255,14 +258,17 @@ pub(super) fn stray_taints(snapshot: &Snapshot) -> Vec<StrayTaint> {
 impl RuleState {
     fn of(cached: &CachedRule, is_conflicted: bool) -> Self {
         let rule = &*cached.rule;
+        let says = |kind| says(&cached.object.status, kind, rule.generation);
         match &rule.spec {
             _ if rule.deleting => Self::Deleting,
             _ if rule.trouble().is_some() => Self::Invalid,
             _ if rule.is_suspended() => Self::Suspended,
             _ if !rule.is_taken_on() => Self::NotTakenOn,
             Ok(spec) if spec.dry_run => Self::DryRun,
-            _ if says_held_back(&cached.object.status, rule.generation) => Self::HeldBack,
+            _ if says(HELD_BACK) => Self::HeldBack,
             _ if is_conflicted => Self::Conflicted,
+            _ if says(MET_BY_NO_NODE) => Self::MetByNoNode,
+            _ if says(SELECTS_NO_NODE) => Self::SelectsNoNode,
             _ => Self::InForce,
         }
     }

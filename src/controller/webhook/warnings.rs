@@ -152,6 +152,8 @@ mod tests {
         assert_eq!(
             warnings((&rule, spec), true, &classes, &surroundings),
             [
+                "up to 2 of 2 selected nodes are unmet and not held (pods and drivers are not looked at): they would be gated \
+                 at once; a dry run tells more",
                 "DaemonSet tools/agent does not tolerate the taint dedicated:NoSchedule: the rule holds nodes with such a taint (2 \
                  of the 2 selected) until the DaemonSet has a Ready pod there"
             ]

@@ -42,8 +42,8 @@ pub struct NodegateSpec {
     #[serde(default, skip_serializing_if = "is_default")]
     pub existing_nodes: ExistingNodes,
 
-    /// When true, the rule changes nothing until this is false again: taints and its counts stay as they are, and no other
-    /// rule takes over. Deleting the rule still cleans up.
+    /// When true, the rule changes nothing until this is false again: taints stay as they are, and no other rule takes over. Deleting
+    /// the rule still cleans up.
     #[serde(default, skip_serializing_if = "is_default")]
     pub suspend: bool,
 
@@ -156,6 +156,12 @@ pub struct NodegateRequirement {
 #[derive(JsonSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq)]
 #[serde(rename_all = "camelCase", default)]
 pub struct NodegateStatus {
+    /// What the rule does: `in force`, `held back`, `conflicted`, `dry run`, `suspended`, `invalid`, `nothing meets it`, `selects no
+    /// node` or `being deleted`.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    #[schemars(length(max = 32))]
+    pub state: String,
+
     /// How many nodes the rule selects.
     #[schemars(range(min = 0))]
     pub matched_nodes: i32,

@@ -65,10 +65,10 @@ pub const MAX_CONDITIONS: usize = 32;
         description = "Whether the rule only reports what it would do."
     ),
     printcolumn(
-        name = "Suspended",
+        name = "State",
         type_ = "string",
-        json_path = ".status.conditions[?(@.type=='Suspended')].status",
-        description = "Whether the rule is suspended, by itself or with all others: it changes nothing."
+        json_path = ".status.nodegate.state",
+        description = "What the rule does now, such as in force, held back or dry run."
     ),
     printcolumn(
         name = "Nodes",
@@ -81,12 +81,6 @@ pub const MAX_CONDITIONS: usize = 32;
         type_ = "integer",
         json_path = ".status.nodegate.heldNodes",
         description = "How many nodes the rule holds."
-    ),
-    printcolumn(
-        name = "Accepted",
-        type_ = "string",
-        json_path = ".status.conditions[?(@.type=='Accepted')].status",
-        description = "Whether the rule can be used."
     ),
     printcolumn(
         name = "Age",

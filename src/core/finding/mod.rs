@@ -76,6 +76,9 @@ checks! {
     UNPROBED: Warning "NG020" "A DaemonSet without a readiness probe";
     NEVER_RENEWED: Warning "NG021" "A condition that nobody renews" => "HeartbeatTimeoutWaits" "NeverRenewed";
     DESCHEDULER: Warning "NG022" "A descheduler that evicts for a taint";
+    OTHER_MEANING: Error "NG023" "A rule that means something else to the other controller";
+    MET_BY_NO_NODE: Warning "NG024" "A rule that no node meets" => "MetByNoNode" "NoNodeMeetsConditions";
+    SELECTS_NO_NODE: Warning "NG025" "A rule that selects no node" => "SelectsNoNode" "NoNodeMatches";
     API_SERVER: Error "NG101" "API server";
     CLOCK: Warning "NG102" "clock";
     PERMISSIONS: Warning "NG103" "permissions";

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Around, Check, Finding};
+use super::{Around, Check, Finding, Severity};
 use crate::api::{self, ConditionStatus, EnforcementMode, TaintEffect, TaintPolicy};
 use crate::condition::{Component, Source, is_under_our_domain};
 use crate::object::{DaemonSet, ObjectKey, Taint};
@@ -163,7 +163,11 @@ pub fn evicts(rule: &str, spec: &CompiledSpec, has_fields: bool) -> Option<Findi
              NoSchedule or bootstrap-only{limit}"
         ),
     };
-    Some(Finding::of_rule(Check::EVICTS, rule, message, ""))
+    let severity = match spec.mode {
+        EnforcementMode::Continuous if spec.ours.guard().is_none() => Severity::Error,
+        _ => Check::EVICTS.severity,
+    };
+    Some(Finding::of_rule(Check::EVICTS, rule, message, "").but(severity))
 }
 
 /// A condition to which the rule's heartbeat timeout does not apply.

@@ -12,8 +12,8 @@ const ALWAYS: usize = 3;
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct WouldGate<'a> {
     pub gated: usize,
-    /// Whether there may be more, because not every condition could be evaluated.
-    pub at_least: bool,
+    /// Whether there may be fewer, because not every condition could be evaluated.
+    pub at_most: bool,
     pub selected: usize,
     /// How many of them are in use: none of the rule's taint is on them, and they do not join just now.
     pub in_use: usize,
@@ -67,17 +67,20 @@ impl<'a> WouldGate<'a> {
 
 impl fmt::Display for WouldGate<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let least = if self.at_least { "at least " } else { "" };
         let (gated, selected) = (self.gated, self.selected);
         let (are, they) = if gated == 1 {
             ("is", "it")
         } else {
             ("are", "they")
         };
-        let missing = self.never_reported();
+        let (up_to, missing) = if self.at_most {
+            ("up to ", " (pods and drivers are not looked at)".to_owned())
+        } else {
+            ("", self.never_reported())
+        };
         write!(
             f,
-            "{least}{gated} of {selected} selected nodes {are} unmet and not held{missing}: {they} would be gated at once"
+            "{up_to}{gated} of {selected} selected nodes {are} unmet and not held{missing}: {they} would be gated at once"
         )?;
         match self.limit.filter(|limit| self.exceeds(*limit)) {
             Some(limit) => write!(
@@ -99,11 +102,16 @@ mod tests {
         would_gate.add([]);
         would_gate.add(["B", "A"]);
         would_gate.add(["A", "B"]);
-        would_gate.at_least = true;
+        let counted = "3 of 5 selected nodes are unmet and not held";
+        let they = "they would be gated at once";
         assert_eq!(
             would_gate.to_string(),
-            "at least 3 of 5 selected nodes are unmet and not held (2 have never reported A): they would be \
-             gated at once"
+            format!("{counted} (2 have never reported A): {they}")
+        );
+        would_gate.at_most = true;
+        assert_eq!(
+            would_gate.to_string(),
+            format!("up to {counted} (pods and drivers are not looked at): {they}")
         );
     }
 }

@@ -221,6 +221,7 @@ impl RuleWork {
                 allowed_generation: self.first_gating.allowed(),
                 setbacks: &self.setbacks,
                 selected: to_evaluate.map_or(0, |nodes| nodes.filter(is_selected).count()),
+                nodes: cache.nodes.names().count(),
                 governors: &cache.cluster().rules.governors_of(rule),
                 prospects: prospects(cache, tally, rule, now),
                 obstacle: obstacle(cache, rule).as_deref(),

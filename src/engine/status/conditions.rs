@@ -8,17 +8,18 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use super::tally::Tally;
 use super::{Basis, would_gate};
 use nodegate_core::api::NodeReadinessRuleStatus;
-use nodegate_core::finding::{Finding, summed_up};
+use nodegate_core::finding::{Check, Finding, summed_up};
 use nodegate_core::object::whole_second;
 use nodegate_core::plan::Standing;
-use nodegate_core::rule::CompiledSpec;
-use nodegate_core::text::enumerated;
+use nodegate_core::rule::{CompiledSpec, Rule};
+use nodegate_core::text::{counted, enumerated};
 
 const ACCEPTED: &str = "Accepted";
 pub(crate) const CONFLICTED: &str = "Conflicted";
 pub(crate) const REPAIR_UNAVAILABLE: &str = "RepairUnavailable";
 pub(crate) const DISRUPTION_LIMITED: &str = "DisruptionLimited";
-pub(crate) const HELD_BACK: &str = "HeldBack";
+/// The condition of a rule that would gate too many nodes in use as it comes into force.
+pub const HELD_BACK: &str = "HeldBack";
 /// The conditions that say what becomes of the rule's nodes.
 const ABOUT_NODES: [&str; 3] = [CONFLICTED, REPAIR_UNAVAILABLE, DISRUPTION_LIMITED];
 pub(crate) const NOT_MADE: &str = "ConditionsNotMade";
@@ -33,6 +34,10 @@ pub const REMARKS: [&str; 5] = [
     "HeartbeatTimeoutWaits",
 ];
 const SUSPENDED: &str = "Suspended";
+/// No node meets what the rule asks for.
+pub const MET_BY_NO_NODE: &str = Check::MET_BY_NO_NODE.published[0].0;
+/// There are nodes, and the rule selects none.
+pub const SELECTS_NO_NODE: &str = Check::SELECTS_NO_NODE.published[0].0;
 /// The reason for which a rule is neither accepted nor in force while another definition has dropped its fields.
 pub(crate) const FIELDS_PRUNED: &str = "FieldsPruned";
 /// The reason of that condition while all rules are suspended. The policy that gates nodes at birth goes by it.
@@ -45,10 +50,7 @@ pub(crate) fn remarks(findings: &[Finding]) -> Vec<Finding> {
 }
 
 /// The condition of this type, if it holds.
-pub(crate) fn holding<'a>(
-    status: &'a NodeReadinessRuleStatus,
-    kind: &str,
-) -> Option<&'a Condition> {
+pub fn holding<'a>(status: &'a NodeReadinessRuleStatus, kind: &str) -> Option<&'a Condition> {
     let mut conditions = status.conditions.iter();
     conditions.find(|it| it.type_ == kind && it.status == "True")
 }
@@ -58,9 +60,9 @@ pub fn says_all_suspended(status: &NodeReadinessRuleStatus) -> bool {
     holding(status, SUSPENDED).is_some_and(|it| it.reason == ALL_SUSPENDED)
 }
 
-/// Whether a rule's status says that this generation of it is held back.
-pub fn says_held_back(status: &NodeReadinessRuleStatus, generation: i64) -> bool {
-    holding(status, HELD_BACK).is_some_and(|it| it.observed_generation == Some(generation))
+/// Whether a rule's status says that this condition holds for this generation of it.
+pub fn says(status: &NodeReadinessRuleStatus, kind: &str, generation: i64) -> bool {
+    holding(status, kind).is_some_and(|it| it.observed_generation == Some(generation))
 }
 
 impl Basis<'_> {
@@ -96,6 +98,8 @@ pub(super) fn conditions(tally: &Tally<'_>, basis: Basis<'_>) -> Vec<Condition> 
         limit.map(|limit| would_gate(rule, tally.matched(), tally.found()).held_back(limit));
     let conflict = conflict(tally, spec, basis.governors);
     let remarks = remarks(&basis.backing.findings);
+    let without = without_nodes(tally, spec, basis);
+    let without = without.filter(|_| held_back.is_none() && conflict.is_none());
     // `kubectl get -o wide` shows this message and no other.
     let state = match (rule.is_suspended(), spec.dry_run, &held_back, &conflict) {
         (true, ..) => "the rule is suspended",
@@ -104,7 +108,9 @@ pub(super) fn conditions(tally: &Tally<'_>, basis: Basis<'_>) -> Vec<Condition> 
         (false, false, None, Some((_, message))) => message.as_str(),
         (false, false, None, None) => "the rule is in force",
     };
-    let wrong = remarks.iter().map(|it| it.message.clone());
+    // What nothing makes is met by no node.
+    let news = without.iter().filter(|_| remarks.is_empty());
+    let wrong = remarks.iter().chain(news).map(|it| it.message.clone());
     let parts = std::iter::once(state.to_owned()).chain(wrong);
     let parts: Vec<String> = parts.chain(basis.backing.notes.iter().cloned()).collect();
     let accepted = match rule.trouble() {
@@ -135,14 +141,14 @@ pub(super) fn conditions(tally: &Tally<'_>, basis: Basis<'_>) -> Vec<Condition> 
         let message = report.to_string();
         conditions.push(basis.condition(DISRUPTION_LIMITED, limits, reason, message));
     }
-    for remark in remarks {
+    for remark in remarks.into_iter().chain(without) {
         if let [(kind, reason)] = remark.check.published {
             conditions.push(basis.condition(kind, true, reason, remark.message));
         }
     }
     if rule.is_suspended() {
-        let all = "all rules are suspended: they change no node, and their counts stay as they are";
-        let it = "the rule changes no node, and its counts stay as they are";
+        let all = "all rules are suspended: they change no node";
+        let it = "the rule changes no node";
         let (reason, message) = match (basis.suspends_all, rule.pruned) {
             (true, _) => (ALL_SUSPENDED, all),
             (false, true) => (FIELDS_PRUNED, it),
@@ -151,6 +157,58 @@ pub(super) fn conditions(tally: &Tally<'_>, basis: Basis<'_>) -> Vec<Condition> 
         conditions.push(basis.condition(SUSPENDED, true, reason, message.into()));
     }
     conditions
+}
+
+/// That no node meets what the rule asks for, or that it selects none; unknown while some have yet to be evaluated.
+fn without_nodes(tally: &Tally<'_>, spec: &CompiledSpec, basis: Basis<'_>) -> Option<Finding> {
+    let (name, matched) = (&basis.rule.name, tally.matched());
+    if basis.rule.is_suspended() || basis.rule.deleting || matched < basis.selected {
+        return None;
+    }
+    let (check, message) = if matched == 0 && basis.nodes > 0 {
+        let (nodes, selector) = (counted(basis.nodes, "node"), &spec.selector);
+        let message = format!("it selects none of {nodes}, by {selector}");
+        (Check::SELECTS_NO_NODE, message)
+    } else if matched > 0 && tally.found().all(|it| it.unmet) {
+        let nodes = counted(matched, "node");
+        let message = format!("none of the {nodes} that it selects meets what it asks for");
+        (Check::MET_BY_NO_NODE, message)
+    } else {
+        return None;
+    };
+    Some(Finding::of_rule(check, name, message, ""))
+}
+
+/// What `kubectl get` shows of a rule with these conditions.
+pub(super) fn state(rule: &Rule, conditions: &[Condition]) -> &'static str {
+    let holding = conditions.iter().filter(|it| it.status == "True");
+    let holding: Vec<&str> = holding.map(|it| &*it.type_).collect();
+    let is = |kind: &str| holding.contains(&kind);
+    let states = [
+        (rule.deleting, "being deleted"),
+        (!is(ACCEPTED), "invalid"),
+        (is(SUSPENDED), "suspended"),
+        (rule.spec.as_ref().is_ok_and(|it| it.dry_run), "dry run"),
+        (is(HELD_BACK), "held back"),
+        (is(CONFLICTED), "conflicted"),
+        (is(MET_BY_NO_NODE), "nothing meets it"),
+        (is(SELECTS_NO_NODE), "selects no node"),
+    ];
+    let mut states = states.into_iter().filter(|(holds, _)| *holds);
+    states.next().map_or("in force", |(_, state)| state)
+}
+
+/// Adds, for tools that know kstatus, that nothing goes on until a person acts.
+pub(super) fn stall(conditions: &mut Vec<Condition>, basis: Basis<'_>) {
+    let stalls = |it: &&Condition| match &*it.type_ {
+        ACCEPTED => it.status == "False",
+        CONFLICTED | HELD_BACK => it.status == "True",
+        _ => false,
+    };
+    if let Some(it) = conditions.iter().find(stalls) {
+        let stalled = basis.condition("Stalled", true, &it.reason, it.message.clone());
+        conditions.push(stalled);
+    }
 }
 
 /// The conditions of a suspended rule. What they say of its nodes stays unchanged; what they say of what it waits for does not.

@@ -72,6 +72,7 @@ fn basis<'a>(rule: &'a Rule, previous: &'a NodeReadinessRuleStatus) -> Basis<'a>
         allowed_generation: None,
         setbacks: &[],
         selected: 0,
+        nodes: 1,
         governors: &[],
         node_limit: 100,
         previous,
@@ -97,6 +98,7 @@ fn counts_are_exact_and_held_nodes_come_first() {
         held_nodes: 1,
         released_nodes: 2,
         failed_node_count: 1,
+        state: "in force".into(),
         allowed_generation: None,
         setbacks: Vec::new(),
         pauses: Vec::new(),
@@ -171,9 +173,64 @@ fn a_status_says_to_others_that_all_rules_are_suspended_and_that_this_generation
             ..basis(&rule, &none)
         };
         let status = build(&tally(&all), basis);
-        let held_back = says_held_back(&status, rule.generation);
+        let held_back = says(&status, HELD_BACK, rule.generation);
         assert_eq!((says_all_suspended(&status), held_back), expected, "{name}");
-        assert!(!says_held_back(&status, rule.generation + 1), "{name}");
+        assert!(!says(&status, HELD_BACK, rule.generation + 1), "{name}");
+    }
+}
+
+#[test]
+fn a_status_says_in_a_word_what_the_rule_does_and_whether_a_person_has_to_act() {
+    let unmet = || member("a").condition("Net", "False");
+    let met = || member("a").condition("Net", "True");
+    let elsewhere = || gate().selects("pool", "b");
+    let any_of = gate().bootstrap_only().spec("conditionPolicy: anyOf");
+    #[rustfmt::skip]
+    let cases = [
+        (gate(), met(), false, "in force", None),
+        (gate(), unmet(), false, "nothing meets it", None),
+        (gate(), unmet(), true, "held back", Some("WouldGateTooMany")),
+        (elsewhere(), met(), false, "selects no node", None),
+        (gate().dry_run(), unmet(), false, "dry run", None),
+        (gate().suspended(), unmet(), false, "suspended", None),
+        (gate().deleting(), met(), false, "being deleted", None),
+        (any_of, met(), false, "invalid", Some("Invalid")),
+    ];
+    let none = NodeReadinessRuleStatus::default();
+    for (rule, node, is_held_back, state, stalled) in cases {
+        let (all, compiled) = records(&rule, &[node]);
+        let basis = Basis {
+            is_held_back,
+            first_limit: Some(NodeShare::Nodes(0)),
+            ..basis(&compiled, &none)
+        };
+        let status = built(&all, basis);
+        let reason = holding(&status, "Stalled").map(|it| &*it.reason);
+        assert_eq!(reason, stalled, "{state}: {:?}", status.conditions);
+        assert_eq!(status.nodegate.unwrap().state, state);
+        let to_evaluate = Basis {
+            selected: 2,
+            ..basis
+        };
+        let status = built(&all, to_evaluate);
+        assert!(!says(&status, MET_BY_NO_NODE, 1), "not all are evaluated");
+    }
+}
+
+#[test]
+fn the_counts_of_a_suspended_rule_are_what_is_on_the_nodes() {
+    let gate = gate().suspended();
+    let previous = NodeReadinessRuleStatus {
+        applied_nodes: vec!["x".into()],
+        ..NodeReadinessRuleStatus::default()
+    };
+    let tainted = member("a").taint(KEY, "NoSchedule");
+    for (node, held) in [(tainted, 1), (member("a"), 0)] {
+        let (all, rule) = records(&gate, &[node]);
+        let status = built(&all, basis(&rule, &previous));
+        assert_eq!(status.applied_nodes, ["x"]);
+        let counts = status.nodegate.unwrap();
+        assert_eq!((counts.matched_nodes, counts.held_nodes), (1, held));
     }
 }
 
@@ -183,7 +240,8 @@ fn a_dry_run_is_summed_up() {
     let unmet = || member("unmet").condition("Net", "False");
     let gated = |node: NodeBuilder| node.taint(KEY, "NoSchedule");
     for (nodes, summary) in [
-        (vec![met(), gated(unmet())], "No changes needed"),
+        (vec![met()], "No changes needed"),
+        (vec![met(), gated(unmet())], "leaves its taint on 1 node"),
         (
             vec![unmet(), member("x").condition("Net", "False")],
             "would add 2 taints, 2 of 2 selected nodes are unmet and not held: they would be gated at once",
@@ -424,7 +482,7 @@ fn a_failure_keeps_its_time_while_it_is_the_same() {
 
 #[test]
 fn a_condition_of_the_rule_keeps_the_time_of_its_status_and_all_times_are_whole_seconds() {
-    let (all, rule) = records(&gate(), &[member("a")]);
+    let (all, rule) = records(&gate(), &[member("a").condition("Net", "True")]);
     let late = at(60) + Duration::from_millis(700);
     let none = NodeReadinessRuleStatus::default();
     let first = built(
@@ -448,7 +506,7 @@ fn a_condition_of_the_rule_keeps_the_time_of_its_status_and_all_times_are_whole_
         ..basis(&rule, &first)
     };
     let conflicted = built(&all, conflicted);
-    assert_eq!(times(&conflicted), [at(60), at(90)]);
+    assert_eq!(times(&conflicted), [at(60), at(90), at(90)]);
     assert_eq!(conflicted.conditions[1].reason, "SelectorsOverlap");
     // The one message that a list of rules shows says the same.
     let [accepted, conflict] = [0, 1].map(|it| conflicted.conditions[it].message.clone());
@@ -464,7 +522,8 @@ fn a_dry_run_says_what_a_guard_would_hold_back() {
         all_zones_disrupted,
     };
     let unmet = member("unmet").condition("Net", "False");
-    let (all, rule) = records(&gate().dry_run(), &[unmet]);
+    let met = member("met").condition("Net", "True");
+    let (all, rule) = records(&gate().dry_run(), &[unmet, met]);
     let none = NodeReadinessRuleStatus::default();
     for (waiting, everywhere, reason) in [
         (0, true, "NoNodeHeldBack"),

@@ -159,10 +159,13 @@ fn a_rule_says_that_the_api_server_has_none_of_what_it_waits_for() {
     bench.wait(3000);
     assert_eq!(
         said(&bench, "r"),
-        [format!(
-            "ConditionsNotMade: this API server has no resource.k8s.io/v1 ResourceSlices (Kubernetes 1.34 has them), so that \
-             no node meets {kind}"
-        )]
+        [
+            format!(
+                "ConditionsNotMade: this API server has no resource.k8s.io/v1 ResourceSlices (Kubernetes 1.34 has them), so that \
+                 no node meets {kind}"
+            ),
+            "MetByNoNode: none of the 1 node that it selects meets what it asks for".to_owned(),
+        ]
     );
 }
 

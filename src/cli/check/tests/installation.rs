@@ -120,7 +120,7 @@ fn the_webhook_is_judged() {
 
 #[test]
 fn who_leads_is_judged() {
-    let leads = |holder: &str, renewed, suspends_all| {
+    let judge = |holder: &str, renewed, suspends_all, rival: Option<String>| {
         let leader = Leader {
             namespace: "nrr-system".into(),
             holder: holder.into(),
@@ -131,6 +131,7 @@ fn who_leads_is_judged() {
                 config: Config::default(),
                 limits: Limits::default(),
             }),
+            rival,
         };
         let pod = |ready| Controller {
             image: "example.com/nodegate:0.1.0".into(),
@@ -138,6 +139,7 @@ fn who_leads_is_judged() {
         };
         controller(Ok(Some(&leader)), &[pod(true), pod(false)], at(0))
     };
+    let leads = |holder: &str, renewed, suspends_all| judge(holder, renewed, suspends_all, None);
     let ours = "nrr-controller-manager-1_1-18f";
     let upstreams = "nrr-1_0b5c6a1e-52c0-4a6f-9c1d-0f6f7a6b9d10";
     let said = leads(ours, -3, false).unwrap().1;
@@ -147,6 +149,11 @@ fn who_leads_is_judged() {
     judged([
         ("ours", leads(ours, -3, false), Fine),
         ("suspended", leads(ours, -3, true), Warning),
+        (
+            "two",
+            judge(ours, -3, false, Some("b in namespace b".into())),
+            Error,
+        ),
         ("upstream's", leads(upstreams, -3, false), Warning),
         ("silent", leads(ours, -600, false), Error),
         ("nobody", leads("", -3, false), Error),

@@ -1,13 +1,15 @@
 //! Each fault is found, and a faultless input has no findings.
 
 use super::*;
-use crate::explain::explain_node;
+use crate::explain::{explain_daemon_set, explain_node};
 use crate::page::{Page, Render};
 use crate::read::{Lists, ObjectSource, put, snapshot};
 use crate::snapshot::Wanted;
 use crate::testing::at;
 use futures::FutureExt;
 use nodegate_cluster::{Gap, ResourceKind};
+use nodegate_core::api::names::LEASE;
+use nodegate_core::object::ObjectKey;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -220,6 +222,73 @@ fn faults_of_rules_are_found() {
 }
 
 #[test]
+fn rules_that_mean_something_else_to_the_other_controller_are_found() {
+    let upstreams = || rule("r", "Ready");
+    let with_spec = |field: &str, value: Value| {
+        let mut rule = upstreams();
+        rule["spec"][field] = value;
+        rule
+    };
+    let leaving = || with_spec("nodegate", json!({"existingNodes": "Leave"}));
+    let mut dry = leaving();
+    dry["spec"]["dryRun"] = json!(true);
+    let mut held_back = upstreams();
+    held_back["status"] = json!({"conditions": [{"type": "HeldBack", "status": "True", "reason": "WouldGateTooMany",
+        "message": "", "observedGeneration": 0, "lastTransitionTime": at(0)}]});
+    #[rustfmt::skip]
+    let cases = [
+        (upstreams(), None),
+        (dry, None),
+        (leaving(), Some("its fields under nodegate")),
+        (rule("r", "resource.nodegate.dev/nvidia.com/gpu"), Some("resource.nodegate.dev/nvidia.com/gpu")),
+        (rule("r", READY), Some(READY)),
+        (with_spec("conditionPolicy", json!("anyOf")), Some("why it changes nothing here")),
+        (held_back, Some("why it changes nothing here")),
+    ];
+    for (rule, expected) in cases {
+        let source = ObjectSource::Memory(lists(std::slice::from_ref(&rule)));
+        let read = snapshot(&source, None, &Wanted::checkup()).now_or_never();
+        let found = upstream(&read.unwrap().unwrap());
+        let found: Vec<&str> = found.iter().map(|it| &*it.message).collect();
+        assert_eq!(found.len(), usize::from(expected.is_some()), "{found:?}");
+        let says = |it: &&str| it.contains(&format!("does not know {}:", expected.unwrap()));
+        assert!(found.iter().all(says), "{found:?}");
+    }
+}
+
+#[test]
+fn what_the_controller_says_of_a_rules_nodes_is_found() {
+    for (kind, id) in [("MetByNoNode", "NG024"), ("SelectsNoNode", "NG025")] {
+        let mut rule = rule("r", "Ready");
+        rule["status"] = json!({"conditions": [{"type": kind, "status": "True", "reason": "A", "message": "none",
+            "lastTransitionTime": at(0)}]});
+        finds(&[rule], &[(id, "rule/r")]);
+    }
+}
+
+#[test]
+fn of_several_leases_a_live_one_counts_and_two_live_ones_are_an_error() {
+    let lease = |namespace: &str, renewed: i64| {
+        json!({"kind": "Lease", "metadata": {"namespace": namespace, "name": LEASE},
+            "spec": {"holderIdentity": namespace, "leaseDurationSeconds": 15, "renewTime": at(renewed)}})
+    };
+    for (leases, leader, rival) in [
+        ([lease("old", -600), lease("new", -5)], "new", None),
+        (
+            [lease("a", -5), lease("b", -4)],
+            "b",
+            Some("a in namespace a"),
+        ),
+    ] {
+        let source = ObjectSource::Memory(lists(&leases));
+        let read = snapshot(&source, None, &Wanted::checkup()).now_or_never();
+        let found = read.unwrap().unwrap().leader.unwrap();
+        assert_eq!(found.namespace, leader);
+        assert_eq!(found.rival.as_deref(), rival);
+    }
+}
+
+#[test]
 fn a_driver_that_the_scheduler_waits_for_is_found() {
     let driver = |name: &str, prevents: &Value| json!({"kind": "CSIDriver", "metadata": {"name": name}, "spec": {"preventPodSchedulingIfMissing": prevents}});
     let waits = rule("storage", "csidriver.nodegate.dev/a.csi");
@@ -413,14 +482,32 @@ fn what_a_class_leaves_out_on_a_node_is_explained_while_another_daemon_set_holds
 }
 
 #[test]
+fn rules_that_wait_for_a_daemon_set_by_its_class_are_listed_with_it() {
+    let without = rule("without", "Ready");
+    let objects = [network(), named("named", "cni"), without, cni()];
+    let source = ObjectSource::Memory(lists(&objects));
+    let read = snapshot(&source, None, &Wanted::default()).now_or_never();
+    let key = ObjectKey::new("kube-system", "cni");
+    let explained = explain_daemon_set(&read.unwrap().unwrap(), &key);
+    let rules: Vec<&str> = explained.rules.iter().map(|it| &**it).collect();
+    assert_eq!(rules, ["named", "network"]);
+}
+
+#[test]
 fn an_object_missing_from_files_is_only_a_warning() {
-    let mut files = lists(&[rule("a", "daemonset.nodegate.dev/kube-system.none")]);
-    files.are_files = true;
-    let answer = checked(files);
-    assert_eq!(
-        (answer.findings[0].check.severity, answer.is_no()),
-        (Severity::Warning, false)
-    );
+    let rule = named("a", "none");
+    for (objects, expected) in [
+        (vec![rule.clone(), cni()], Some(Severity::Warning)),
+        // A rule alone says nothing of what there is.
+        (vec![rule], None),
+    ] {
+        let mut files = lists(&objects);
+        files.are_files = true;
+        let answer = checked(files);
+        let found = answer.findings.first();
+        assert_eq!(found.map(|it| it.check.severity), expected);
+        assert!(!answer.is_no());
+    }
 }
 
 #[test]
