@@ -7,15 +7,22 @@ mod pages;
 mod shell;
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
+use nodegate_tests::gates::eventually_gated;
 use nodegate_tests::pages::typed;
+use serde_json::json;
 use testkit::kubernetes::versions::is_since;
 use testkit::nodegate::definitions::{KARPENTER, PROMETHEUS_OPERATOR};
-use testkit::nodegate::fixtures::{daemon_set, node, node_pool};
+use testkit::nodegate::fixtures::{daemon_set, node, node_pool, rule};
+use testkit::nodegate::install::config;
+use testkit::nodegate::state::has_taint;
 use testkit::nodegate::{Cluster, Controller, Options};
 
-use pages::{BARE, INSTALLED, Page, apart};
+use tokio::time::sleep;
+
+use pages::{BARE, BY_HAND, INSTALLED, Page, apart};
 use shell::Shell;
 
 /// The nodes in the pages' commands.
@@ -84,6 +91,46 @@ async fn commands_for_an_installed_controller_succeed() -> Result<()> {
         shell.types("kubectl delete nrr --all").await?;
     }
     ensure!(wrong.is_empty(), "{}", wrong.join("\n\n"));
+    Ok(())
+}
+
+#[tokio::test]
+async fn three_commands_release_nodes_where_no_controller_runs() -> Result<()> {
+    const KEY: &str = "readiness.k8s.io/network";
+    let cluster = cluster().await?;
+    let client = cluster.client().await?;
+    cluster.install().await?;
+    let has_birth = is_since(&client, 36, NEW).await?;
+    if has_birth {
+        cluster.apply_path(&config("birth")).await?;
+    }
+    let controller = Controller::start(&cluster, &["--leader-elect"]).await?;
+    let rule = rule("network", KEY).waits_for("example.com/Network");
+    rule.nodegate("disruption", json!({"maxFirstGated": "100%"}))
+        .create(&client)
+        .await?;
+    for name in NODES {
+        eventually_gated(&client, name, KEY).await?;
+    }
+    controller.stop().await?;
+
+    let mut blocks = typed()?.into_iter();
+    let block = blocks.find(|it| it.page == "docs/emergency.md" && it.text.contains(BY_HAND));
+    let block = block.context("no such block")?.text;
+    let lines = block.lines();
+    let lines = lines.filter(|it| has_birth || !it.contains("mutatingadmissionpolicybinding"));
+    let text: Vec<String> = lines
+        .map(|it| it.replace("RULE", "network").replace("KEY", KEY))
+        .collect();
+    assert_eq!(text.len(), if has_birth { 3 } else { 2 }, "{block}");
+    Shell::new(&cluster)?.types(&text.join("\n")).await?;
+    assert_eq!(cluster.kubectl(&["get", "nrr", "-o", "name"]).await?, "");
+    // The API server may take a moment to forget the binding.
+    sleep(Duration::from_secs(3)).await;
+    node("late").create(&client).await?;
+    for name in NODES.into_iter().chain(["late"]) {
+        assert!(!has_taint(&client, name, KEY).await?, "{name}");
+    }
     Ok(())
 }
 

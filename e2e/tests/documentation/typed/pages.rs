@@ -87,6 +87,8 @@ const KEY: (&str, &str) = ("KEY", "example.com/network");
 const A_TAINT: &str = "kubectl taint nodes --all example.com/network=:NoSchedule";
 const A_RULE: &str = "kubectl apply -f config/samples/bootstrap-cni.yaml";
 const A_DAEMON_SET: (&str, &str) = ("apply -f cilium.yaml", "cp 0.yaml cilium.yaml");
+/// What releases nodes where no controller runs.
+pub(crate) const BY_HAND: &str = "finalizers";
 const DOCKER: (&str, &str) = ("docker build", "needs a container engine");
 const CARGO_RUN: (&str, &str) = ("cargo run", "it would run until it is stopped");
 
@@ -94,14 +96,10 @@ const CARGO_RUN: (&str, &str) = ("cargo run", "it would run until it is stopped"
 #[rustfmt::skip]
 pub(crate) const BARE: [Page; 3] = [
     Page {
-        names: &[RULE, KEY],
         before: &[
             ("rollout status", "helm uninstall nodegate --namespace nrr-system"),
             ("rollout status", "kubectl delete crd nodereadinessrules.readiness.node.x-k8s.io"),
             ("rollout status", "cp 0.yaml kustomization.yaml"),
-            ("custom-columns", "kubectl apply --server-side -k config/crd"),
-            ("custom-columns", A_RULE),
-            ("custom-columns", A_TAINT),
         ],
         apart: &[("oci://", "make test-release installs from a registry"), DOCKER, CARGO_RUN],
         ..page("docs/installation.md")
@@ -149,6 +147,7 @@ pub(crate) const INSTALLED: [Page; 32] = [
     Page {
         names: &[RULE, KEY],
         before: &[("delete nrr RULE", A_RULE), ("patch nrr RULE", A_RULE), ("taint nodes --all KEY-", A_TAINT)],
+        apart: &[(BY_HAND, "another test types it where no controller runs")],
         ..page("docs/emergency.md")
     },
     Page {
@@ -165,8 +164,8 @@ pub(crate) const INSTALLED: [Page; 32] = [
     Page { names: &[NODE], apart: &[("nodegate-controller", "it would run until it is stopped")], ..page("docs/repair.md") },
     page("docs/security.md"),
     Page {
-        names: &[NODE, RULE, KEY],
-        before: &[("describe nrr RULE", A_RULE), ("get nrr RULE", A_RULE), ("taint nodes --all KEY-", A_TAINT)],
+        names: &[NODE, RULE],
+        before: &[("describe nrr RULE", A_RULE), ("get nrr RULE", A_RULE)],
         apart: &[("logs deploy", "needs a kubelet")],
         ..page("docs/troubleshooting.md")
     },
