@@ -29,7 +29,7 @@ PARTS ?= lab generated mutants protections earlier upgrade bench programs audit
 export RUST_TEST_THREADS ?= $(shell expr 4 \* $$(getconf _NPROCESSORS_ONLN))
 
 .DEFAULT_GOAL := help
-.PHONY: help ci nightly lint audit test test-unit test-e2e test-node test-karpenter test-release lab protections mutants bench demo cluster \
+.PHONY: help ci nightly lint audit test test-unit test-e2e test-node test-karpenter test-upstream test-release lab protections mutants bench demo cluster \
 	generate book image release $(CLUSTER) controlplane binaries ready bench-controller bench-cli bench-micro bench-fleet bench-instructions \
 	$(PARTS:%=nightly-%)
 
@@ -109,6 +109,11 @@ test-node: ready ## Run the tests on a real node: kubelet, containerd, runc, CNI
 test-karpenter: ready ## Run the tests beside a real Karpenter: repair, consolidation, drift, drains
 	$(CLUSTER) build karpenter
 	$(TEST) --test karpenter
+
+# Its module is on no proxy, so its source comes from a checkout.
+test-upstream: ready ## Go back to the real Node Readiness Controller, built of a checkout of its source: UPSTREAM=folder
+	cd $(UPSTREAM) && CGO_ENABLED=0 go build -o $(CURDIR)/target/upstream-controller ./cmd
+	UPSTREAM_CONTROLLER=$(CURDIR)/target/upstream-controller $(TEST) --test definitions -- --ignored
 
 test-release: ## Make a release, take it to a real registry, and install it from there (an hour and more); hack/test-release tells more
 	hack/release-needs

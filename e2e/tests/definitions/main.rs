@@ -3,6 +3,7 @@
 
 mod bad_input;
 mod cases;
+mod going_back;
 mod legacy;
 mod moving_in;
 mod pruned;
