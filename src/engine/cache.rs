@@ -229,7 +229,7 @@ impl Cache {
             Seen::NotInstalled(watch) if self.may_lack(watch) => self.end_list(watch, true, now),
             Seen::NotInstalled(_) => {}
         }
-        self.update_named(watch);
+        self.update_group(watch);
         self.conclude();
     }
 
@@ -516,11 +516,12 @@ impl Cache {
         shown != 0 && known.is_some_and(|known| shown < known)
     }
 
-    /// If the watch belongs to a named group, works out whether all of the group has been seen.
-    fn update_named(&mut self, watch: Watch) {
+    /// If the watch belongs to a group, works out whether all of the group has been seen: not a `DaemonSet` that was never readable.
+    fn update_group(&mut self, watch: Watch) {
         let Some(group) = watch.group() else { return };
         let unreadable = &self.stores.unreadable;
-        let is_unreadable = unreadable.of(Watch::DaemonSets(group)).next().is_some();
+        let lacks = |key| self.components.lacks(group, key);
+        let is_unreadable = unreadable.of(Watch::DaemonSets(group)).any(lacks);
         if self.components.update(group, is_unreadable, &self.views) {
             self.mark_all(Why::Rules);
         }

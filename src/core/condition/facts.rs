@@ -16,7 +16,7 @@ use super::watch::Watch;
 use super::{csi, daemon_sets, pods};
 use crate::api::ConditionStatus;
 use crate::object::{
-    CsiNode, DaemonSet, Kept, MOST_DRIVERS, Node, ObjectKey, Pod, PodPhase, ResourceSlice, Taint,
+    CsiNode, DaemonSet, Kept, Node, ObjectKey, Pod, PodPhase, ResourceSlice, Taint,
 };
 
 /// The most pods, slices or taints of one node that are read for a component: few are real, but a kubelet may make any number.
@@ -161,10 +161,7 @@ impl<'a> Facts<'_, 'a> {
                 let (named, group) = self.named(source)?;
                 self.component(named, group, *source != Source::DaemonSetsScheduled)
             }
-            Source::CsiDriver(driver) => {
-                let answer = || csi::driver_registered(self, driver);
-                self.too_many(&[], 0).unwrap_or_else(answer)
-            }
+            Source::CsiDriver(driver) => csi::driver_registered(self, driver),
             Source::Label(key) => match self.node.labels.get(key) {
                 Some(value) => Condition::met(Detail::LabelPresent { key, value }),
                 None => Condition::unmet(Detail::LabelMissing { key }),
@@ -235,15 +232,12 @@ impl<'a> Facts<'_, 'a> {
 
     /// The condition that depends on more than is read, of the node or among these pods and so many `ResourceSlice`s of it.
     fn too_many(&self, pods: &[Kept<Pod>], slices: usize) -> Option<Condition<'a>> {
-        let csi_node = self.csi_node;
-        let drivers = csi_node.map_or(0, |it| it.drivers.len().max(it.unhealthy.len()));
         let waits = pods.iter().map(|pod| pod.annotations.len()).sum();
         let counts = [
             (pods.len(), MOST, "such pods"),
             (slices, MOST, "such ResourceSlices"),
             (self.staying.len(), MOST, "taints"),
-            (drivers, MOST_DRIVERS, "CSI drivers"),
-            (waits, MOST_DRIVERS, "waits for CSI drivers"),
+            (waits, MOST, "waits for CSI drivers"),
         ];
         let (_, most, what) = counts.into_iter().find(|(count, most, _)| count > most)?;
         let detail = Detail::TooManyToRead { what, most };

@@ -9,8 +9,6 @@ use super::kind::ResourceKind;
 use super::watched::{Kind, Lean, Unreadable, lenient};
 use crate::text::{cut, printable};
 
-/// The most drivers, or waits for drivers, of one node that are read: real nodes have few; one request can name 66,000.
-pub const MOST_DRIVERS: usize = 256;
 /// The longest text that is kept of a driver's report, in bytes: the API lets a driver write 1,024 characters for each node.
 const MAX_TEXT: usize = 256;
 /// The worst state of storage that drivers report.
@@ -20,7 +18,7 @@ const UNREACHABLE: &str = "StorageUnreachable";
 pub struct CsiNode {
     /// The UID of the Node that owns the object, if it has an owner.
     pub owner: Option<Arc<str>>,
-    /// Sorted by name; at most one more than [`MOST_DRIVERS`], as are the reports.
+    /// Sorted by name.
     pub drivers: Vec<CsiDriver>,
     /// The drivers that report unhealthy storage (KEP-1432, Kubernetes 1.37); such a report is no registration.
     pub unhealthy: Vec<UnhealthyStorage>,
@@ -113,13 +111,13 @@ impl StorageHealth {
 
 impl Kind for CsiNode {
     const RESOURCE: ResourceKind = ResourceKind::CsiNodes;
+    const BUDGET: usize = 256 << 10;
     type Spec = Spec;
     type Status = Status;
 
     fn read(object: &mut Lean<Self>) -> Result<Self, Unreadable> {
         let drivers = object.spec.take().and_then(|spec| spec.drivers);
-        let drivers = drivers.into_iter().flatten().take(MOST_DRIVERS + 1);
-        let drivers = drivers.map(|driver| CsiDriver {
+        let drivers = drivers.into_iter().flatten().map(|driver| CsiDriver {
             name: driver.name,
             has_allocatable_count: driver.allocatable.is_some_and(|it| it.count.is_some()),
         });
@@ -130,7 +128,7 @@ impl Kind for CsiNode {
         Ok(Self {
             owner: object.owner(|owner| owner.kind == "Node"),
             drivers,
-            unhealthy: unhealthy.take(MOST_DRIVERS + 1).collect(),
+            unhealthy: unhealthy.collect(),
         })
     }
 }

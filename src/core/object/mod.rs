@@ -1,6 +1,7 @@
 //! The cluster's objects as compact values. [`Watched`] decodes any of them: only the fields that are read, and never with an
 //! error; its `read` returns the value, or says why the object is [`Unreadable`].
 
+mod budget;
 mod csi_node;
 mod daemon_set;
 pub mod karpenter;
@@ -17,7 +18,7 @@ mod taint;
 mod tests;
 mod watched;
 
-pub use csi_node::{CsiDriver, CsiNode, MOST_DRIVERS, UnhealthyStorage};
+pub use csi_node::{CsiDriver, CsiNode, UnhealthyStorage};
 pub(crate) use daemon_set::DELETION_LASTS;
 pub use daemon_set::{DaemonSet, NodeAffinityTerm};
 pub use karpenter::{NodeClaim, NodePool};

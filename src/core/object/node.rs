@@ -173,6 +173,7 @@ struct NodeInfo {
 
 impl Kind for Node {
     const RESOURCE: ResourceKind = ResourceKind::Nodes;
+    const BUDGET: usize = 2 << 20;
     type Spec = Spec;
     type Status = Status;
 

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use serde::Deserialize;
 
-use super::csi_node::MOST_DRIVERS;
 use super::kind::ResourceKind;
 use super::meta::ObjectKey;
 use super::watched::{Kind, Lean, Unreadable, lenient};
@@ -88,11 +87,10 @@ impl Pod {
         self.seen_ready = known.unwrap_or_else(|| is_ahead.then(|| now.into()));
     }
 
-    /// Keeps annotations with this key prefix whose values name CSI drivers, at most [`MOST_DRIVERS`] and one; `None` drops all.
+    /// Keeps annotations with this key prefix whose values name CSI drivers; `None` drops all.
     pub fn keep_annotations(&mut self, prefix: Option<&str>) {
         let is_kept = |key: &str| prefix.is_some_and(|prefix| key.starts_with(prefix));
         self.annotations.retain(|(key, _)| is_kept(key));
-        self.annotations.truncate(MOST_DRIVERS + 1);
         for (_, driver) in &mut self.annotations {
             *driver = quoted(std::mem::take(driver));
         }
@@ -125,6 +123,7 @@ struct PodCondition {
 
 impl Kind for Pod {
     const RESOURCE: ResourceKind = ResourceKind::Pods;
+    const BUDGET: usize = 128 << 10;
     type Spec = Spec;
     type Status = Status;
 

@@ -56,6 +56,7 @@ fn without_nulls(value: Value) -> Value {
 /// An unreadable spec is no error here.
 impl Kind for RuleObject {
     const RESOURCE: ResourceKind = ResourceKind::Rules;
+    const BUDGET: usize = 16 << 20;
     type Spec = Value;
     type Status = Value;
 

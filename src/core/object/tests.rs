@@ -1,5 +1,7 @@
 //! Well-formed and malformed objects: a malformed one affects no other object.
 
+mod budget;
+
 use std::fmt::Debug;
 
 use kube::core::{ObjectList, WatchEvent};

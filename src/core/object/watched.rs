@@ -1,6 +1,7 @@
 //! An object as the API server sends it: a malformed one affects neither the list that contains it nor its watch.
 
 use std::borrow::Cow;
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -13,6 +14,7 @@ use serde::de::{DeserializeOwned, IgnoredAny};
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
+use super::budget::Spending;
 use super::kind::ResourceKind;
 use super::meta::{self, Version};
 use super::rule::RuleObject;
@@ -32,6 +34,8 @@ impl Unreadable {
 /// A kind of object in the API, and how it is read. Decoding skips every field that `Spec` and `Status` do not have.
 pub trait Kind: Clone + Debug + 'static {
     const RESOURCE: ResourceKind;
+    /// The most that is decoded of one, in bytes: see [`Spending`]. Some ten times what real ones have.
+    const BUDGET: usize = 512 << 10;
     /// The fields of `spec` that are read.
     type Spec: DeserializeOwned;
     /// The fields of `status` that are read.
@@ -46,7 +50,7 @@ pub trait Kind: Clone + Debug + 'static {
     }
 }
 
-/// An object of the API server. Decoding never fails.
+/// An object of the API server. Decoding never fails, and reads no more than the budget of its kind.
 #[derive(Debug, Clone)]
 pub struct Watched<T> {
     /// What identifies the object, and what the value did not take. Empty if it is unreadable.
@@ -58,20 +62,30 @@ pub struct Watched<T> {
 impl<T: Kind> Watched<T> {
     pub fn of(json: &str) -> Self {
         // Errors without the field's path cost less, and are rare.
-        let object = serde_json::from_str::<Lean<T>>(json);
+        let decoder = &mut serde_json::Deserializer::from_str(json);
+        let object = Lean::<T>::deserialize(Spending(decoder, &Cell::new(T::BUDGET)));
         let read = object.map_err(|_| misfit::<T>(json)).and_then(|mut it| {
             if it.name().is_empty() {
                 return Err(Unreadable::new("metadata.name is missing"));
             }
             Ok((T::read(&mut it)?, it.metadata))
         });
-        let (metadata, value) = match read {
+        let (mut metadata, value) = match read {
             Ok((value, metadata)) => (metadata, Ok(value)),
             Err(why) => {
                 let outline: Outline = serde_json::from_str(json).unwrap_or_default();
-                (outline.metadata, Err((why, outline.spec.node_name)))
+                let metadata = ObjectMeta {
+                    // Whatever else it has may be what is too long.
+                    labels: None,
+                    finalizers: None,
+                    owner_references: None,
+                    ..outline.metadata
+                };
+                (metadata, Err((why, outline.spec.node_name)))
             }
         };
+        // The longest by far. Nothing else reads them.
+        metadata.annotations = None;
         Self { metadata, value }
     }
 
@@ -178,6 +192,7 @@ impl<'de, T: Kind> Deserialize<'de> for Watched<T> {
 /// The field that does not decode, and why. The place in the text would differ with each version of the object.
 fn misfit<T: Kind>(json: &str) -> Unreadable {
     let decoder = &mut serde_json::Deserializer::from_str(json);
+    let decoder = Spending(decoder, &Cell::new(T::BUDGET));
     let decoded = serde_path_to_error::deserialize::<_, Lean<T>>(decoder);
     let why = decoded.err().map(|it| it.to_string()).unwrap_or_default();
     Unreadable::new(why.split(" at line ").next().unwrap_or_default())

@@ -1,5 +1,7 @@
 //! Whether two selectors can match the same object, decided for each label key separately.
 
+use std::collections::BTreeSet;
+
 use super::requirement::{Operator, Requirement};
 
 const LONGEST_VALUE: usize = 63;
@@ -13,13 +15,15 @@ pub fn overlap(one: &[Requirement], other: &[Requirement]) -> bool {
 
 /// Whether some value of their label, or its absence, meets them all.
 fn can_be_met(requirements: &[&Requirement]) -> bool {
-    let mut listed: Vec<&String> = Vec::new();
+    let mut listed: Option<&BTreeSet<String>> = None;
     let mut excluded = 0;
     // A label value cannot begin with a sign, so no number is negative.
     let (mut least, mut most) = (0, i64::MAX);
     for requirement in requirements {
         match &requirement.operator {
-            Operator::In(values) => listed.extend(values),
+            // What meets all of them is in the shortest.
+            Operator::In(values) if listed.is_some_and(|it| it.len() <= values.len()) => {}
+            Operator::In(values) => listed = Some(values),
             Operator::NotIn(values) => excluded += values.len(),
             Operator::Exists | Operator::DoesNotExist => {}
             Operator::Gt(bound) => least = least.max(bound.saturating_add(1)),
@@ -30,8 +34,8 @@ fn can_be_met(requirements: &[&Requirement]) -> bool {
     // Where no value is listed, one more number than there are excluded values suffices.
     let mut numbers = spellings(least, most).take(excluded + 1);
     meets(None)
-        || listed.iter().any(|value| meets(Some(value.as_str())))
-        || numbers.any(|value| meets(Some(value.as_str())))
+        || listed.is_some_and(|it| it.iter().any(|value| meets(Some(value.as_str()))))
+        || listed.is_none() && numbers.any(|value| meets(Some(value.as_str())))
 }
 
 /// Every label value that is a whole number from `least` to `most`, with leading zeros too.

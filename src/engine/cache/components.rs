@@ -207,7 +207,13 @@ impl Components {
         }
     }
 
-    /// Works out whether all of a named group was seen; returns whether that changed. An unreadable `DaemonSet` may run anywhere.
+    /// Whether this `DaemonSet`, which is unreadable now, counts for the group and was never readable.
+    pub(super) fn lacks(&self, group: ComponentGroup, key: &ObjectKey) -> bool {
+        let known = self.daemon_sets.get(&group).and_then(|all| all.get(key));
+        self.covers(group, &key.namespace) && known.is_none_or(|it| it.deleted.is_some())
+    }
+
+    /// Works out whether all of a group was seen; returns whether that changed. An unreadable `DaemonSet` may run anywhere.
     pub(super) fn update(
         &mut self,
         group: ComponentGroup,
@@ -216,16 +222,18 @@ impl Components {
     ) -> bool {
         let mut named = self.named.iter_mut();
         let Some(named) = named.find(|named| named.group == group) else {
-            return false;
+            let watch = Watch::DaemonSets(group);
+            return match views.phase(watch) {
+                Some(Phase::Listed) if !is_unreadable => self.unseen.remove(&watch),
+                Some(Phase::Listed) => self.unseen.insert(watch),
+                _ => false,
+            };
         };
-        let mut known = self.daemon_sets.get(&group).into_iter();
-        let is_readable =
-            !is_unreadable || known.any(|it| it.values().any(|it| it.deleted.is_none()));
         let phases = || {
             let watches = views.of_groups(|it| it == group);
             watches.filter_map(|(watch, _)| views.phase(watch))
         };
-        let is_seen = is_readable && phases().all(|phase| phase != Phase::Unlisted);
+        let is_seen = !is_unreadable && phases().all(|phase| phase != Phase::Unlisted);
         let is_served = phases().all(|phase| phase != Phase::Absent);
         let has_changed = (named.is_seen, named.is_served) != (is_seen, is_served);
         (named.is_seen, named.is_served) = (is_seen, is_served);

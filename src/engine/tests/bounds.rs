@@ -5,6 +5,8 @@ use std::collections::BTreeSet;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use allocation_counter::measure;
+
 use super::kept::{Kept, Lists};
 use super::{Bench, settings};
 use crate::io::{Answer, Effect, Input, Object, Request, Seen};
@@ -18,8 +20,10 @@ const COUNTS: &[usize] = if cfg!(debug_assertions) {
 } else {
     &[100, 1_000, 10_000, 66_000]
 };
-/// For how long another node's change may be held up, in time of the processor: what grows by their square takes longer.
-const BOUND: Duration = Duration::from_secs(1);
+/// For how long another node's change may be held up, in time of the processor.
+const BOUND: Duration = Duration::from_millis(if cfg!(debug_assertions) { 1_000 } else { 100 });
+/// What all that one kubelet or tenant writes may take while it is taken in, in bytes.
+const MEMORY: u64 = 32 << 20;
 /// How many events are taken in at once: many, for each evaluation takes its time.
 const BATCH: usize = 8_192;
 
@@ -72,6 +76,7 @@ fn entries(count: usize, turn: usize, entry: impl Fn(&str) -> String) -> String 
 const META: &str =
     r#""name": "evil", "uid": "evil-uid", "creationTimestamp": "2026-01-01T00:00:00Z""#;
 const LINUX: &str = r#""kubernetes.io/os": "linux""#;
+const CRITICAL: &str = r#""node.gardener.cloud/critical-component": "true""#;
 
 /// The node of the kubelet that writes very much, with these more fields of its metadata, spec and status.
 fn evil(turn: usize, meta: &str, spec: &str, status: &str) -> String {
@@ -420,9 +425,16 @@ struct Pair {
 
 impl Pair {
     fn new() -> Self {
+        Self::of(0)
+    }
+
+    /// With so many nodes more.
+    fn of(nodes: usize) -> Self {
         let mut bench = Bench::of(&settings());
         let other = node("other").condition("Net", "True");
-        bench.begin(&rules(), &[other]);
+        let more = (0..nodes).map(|it| node(&format!("n-{it}")).condition("Net", "True"));
+        let all: Vec<_> = more.chain([other]).collect();
+        bench.begin(&rules(), &all);
         while let Some(watch) = bench.begun.keys().find(|it| !bench.watches.contains(it)) {
             let watch = *watch;
             bench.lists(watch);
@@ -552,13 +564,20 @@ fn late(cases: &[Case]) -> Vec<String> {
             let mut pair = Pair::new();
             // They come, others are there after a reboot, and they are gone. To decode them takes most of this test's time.
             for (turn, count) in [(0, count), (1, count.min(10_000)), (2, 0)] {
-                let shown = Object::of(case.watch, &(case.json)(count, turn));
-                let node = match &shown {
-                    Object::Node(node) => node.clone(),
-                    _ => bare(turn),
-                };
-                let seen = [shown, Object::Node(node.clone())].map(Seen::Apply);
-                pair.sees(seen.into(), &node);
+                let json = (case.json)(count, turn);
+                let took = measure(|| {
+                    let shown = Object::of(case.watch, &json);
+                    let node = match &shown {
+                        Object::Node(node) if node.value().is_some() => node.clone(),
+                        _ => bare(turn),
+                    };
+                    let seen = [shown, Object::Node(node.clone())].map(Seen::Apply);
+                    pair.sees(seen.into(), &node);
+                });
+                let bytes = took.bytes_max;
+                if bytes > MEMORY {
+                    late.push(format!("{} of {count}: {bytes} bytes", case.list));
+                }
             }
             if pair.longest > BOUND {
                 late.push(format!("{} of {count}: {:?}", case.list, pair.longest));
@@ -595,6 +614,51 @@ fn no_number_of_objects_holds_up_another_node() {
                 late.push(format!("{} of {count}: {:?}", case.list, pair.longest));
                 break;
             }
+        }
+    }
+    assert!(late.is_empty(), "{late:#?}");
+}
+
+/// A tenant's `DaemonSet` with so many expressions, and the class's labels.
+fn tenants(index: usize, expressions: usize) -> String {
+    let absent = |it: &str| format!(r#"{{"key": "{it}", "operator": "DoesNotExist"}}"#);
+    let absent = entries(expressions, index, absent);
+    affinity(&format!(r#"{{"matchExpressions": [{absent}]}}"#))
+        .replace(
+            r#""d", "uid": "d""#,
+            &format!(r#""d-{index}", "uid": "d-{index}", "labels": {{{CRITICAL}}}"#),
+        )
+        .replace(
+            r#""template": {"#,
+            &format!(r#""template": {{"metadata": {{"labels": {{{CRITICAL}}}}},"#),
+        )
+}
+
+#[test]
+fn no_number_of_large_daemon_sets_in_a_namespace_holds_up_another_node() {
+    let mut late = Vec::new();
+    // 60,000 are more than is read; 500 are read.
+    for (watch, expressions) in [
+        (Watch::DaemonSets(CLASS), 60_000),
+        (Watch::DaemonSets(CLASS), 500),
+        (Watch::DaemonSets(ALL), 60_000),
+        (Watch::DaemonSets(ALL), 500),
+    ] {
+        let mut pair = Pair::of(300);
+        let all = (0..60).map(|index| tenants(index, expressions));
+        let all: Vec<_> = all.collect();
+        let took = measure(|| {
+            for (turn, json) in all.iter().enumerate() {
+                let seen = Seen::Apply(Object::of(watch, json));
+                pair.sees(vec![seen], &bare(turn));
+            }
+        });
+        let (bytes, longest) = (took.bytes_max, pair.longest);
+        println!("{watch:?}, 60 of {expressions} expressions: {longest:?}, {bytes} bytes");
+        if longest > BOUND || bytes > MEMORY {
+            late.push(format!(
+                "{watch:?} of {expressions}: {longest:?}, {bytes} bytes"
+            ));
         }
     }
     assert!(late.is_empty(), "{late:#?}");

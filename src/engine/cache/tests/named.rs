@@ -190,6 +190,34 @@ fn an_unreadable_daemon_set_does_not_count_as_absent() {
 }
 
 #[test]
+fn a_daemon_set_that_was_never_readable_may_run_anywhere_unless_its_namespace_does_not_count() {
+    let odd = |namespace: &str, group| {
+        let meta = json!({"namespace": namespace, "name": "odd", "uid": "u"});
+        Object::DaemonSet(group, object(json!({"metadata": meta, "spec": 5})))
+    };
+    let critical = rule("r").waits_for("node.gardener.cloud/CriticalPodsReady");
+    let watch = Watch::DaemonSets(Class(0));
+    for (namespace, is_unseen) in [("kube-system", true), ("tenant", false)] {
+        let mut cache = with(std::slice::from_ref(&critical));
+        lists(&mut cache, watch, Some(odd(namespace, Class(0))));
+        assert_eq!(cache.cluster().unseen.contains(&watch), is_unseen);
+        shows(&mut cache, Seen::Delete(odd(namespace, Class(0))));
+        assert!(!cache.cluster().unseen.contains(&watch));
+    }
+    let mut cache = with(&[rule("r").waits_for("daemonsets.nodegate.dev/all")]);
+    let well = daemon_set("tools/agent").object();
+    lists(
+        &mut cache,
+        Watch::DaemonSets(Named(0)),
+        Some(Object::DaemonSet(Named(0), well)),
+    );
+    lists(&mut cache, Watch::Pods(Named(0)), None);
+    assert_eq!(seen(&cache), [(Named(0), true)]);
+    shows(&mut cache, Seen::Apply(odd("tenant", Named(0))));
+    assert_eq!(seen(&cache), [(Named(0), false)]);
+}
+
+#[test]
 fn a_rule_that_names_more_than_is_watched_is_not_accepted_and_holds_nothing() {
     const MOST: usize = MOST_COMPONENTS;
     let gate = |index: usize, name: &str| {
