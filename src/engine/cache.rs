@@ -616,6 +616,11 @@ impl Cache {
 
     fn put_daemon_set(&mut self, group: ComponentGroup, mut state: State<DaemonSet>) {
         let shelf = self.stores.daemon_sets.entry(group).or_default();
+        if let Some(class) = self.components.class(group)
+            && !class.namespaces.contains(&state.key.namespace)
+        {
+            state.value = state.value.outline(&class.selector);
+        }
         let all = self.components.daemon_sets.entry(group).or_default();
         if let (Some(known), Some(at)) = (all.get(&state.key), &mut state.value.deleted) {
             *at = known.deleted.unwrap_or(self.now);

@@ -262,7 +262,8 @@ fn of_classes<'a>(
             } else {
                 tolerates(daemon_set, &spec.taint)
             };
-            if is_well || spec.leaves_out(key) || !is_wanted(daemon_set) {
+            // Of those outside, only the names are known.
+            if is_well || spec.leaves_out(key) || !is_outside && !is_wanted(daemon_set) {
                 continue;
             }
             found.entry((is_outside, key)).or_insert_with(|| {

@@ -140,7 +140,7 @@ fn a_daemon_set_that_a_rule_passes_over_is_named() {
     let cases = [
         ("waits for the class", node("n"), gate.clone(), both.clone()),
         ("the taint is there", tainted(GATE), gate.clone(), both.clone()),
-        ("another taint keeps it off", tainted("dedicated"), gate.clone(), vec![]),
+        ("another taint keeps it off", tainted("dedicated"), gate.clone(), vec![outside.clone()]),
         ("another taint that will go", tainted("node.kubernetes.io/not-ready"), gate.clone(), both),
         ("waits for something else", node("n"), rule("r").waits_for("example.com/Network"), vec![]),
         ("repels nobody", node("n"), gate.taint(GATE, "PreferNoSchedule"), vec![outside]),

@@ -29,7 +29,7 @@ pub(crate) const DELETION_LASTS: SignedDuration = SignedDuration::from_secs(15);
 const ORPHANS: &str = "orphan";
 
 /// The parts of a `DaemonSet` that decisions need. Its status is not read: it changes with every pod of a rollout.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct DaemonSet {
     pub key: ObjectKey,
     /// The UID, which its pods' owner references name.
@@ -65,6 +65,20 @@ pub struct NodeAffinityTerm {
 }
 
 impl DaemonSet {
+    /// What is kept of one that nothing waits for: its name, and its pods' labels of which this selector asks.
+    pub fn outline(&self, selector: &Selector) -> Self {
+        let asked = selector.requirements().iter();
+        let labels = asked.filter_map(|it| self.template_labels.get_key_value(&it.key));
+        Self {
+            key: self.key.clone(),
+            deleted: self.deleted,
+            template_labels: labels
+                .map(|(key, value)| (key.clone(), value.clone()))
+                .collect(),
+            ..Self::default()
+        }
+    }
+
     /// Until when it counts as there, if it was deleted.
     pub fn counts_until(&self) -> Option<Timestamp> {
         self.deleted.map(|at| at + DELETION_LASTS)

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use kube::core::ObjectMeta;
 
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct ObjectKey {
     pub namespace: Arc<str>,
     pub name: Arc<str>,

@@ -42,7 +42,7 @@ impl Components {
         named.find(|it| it.group == group).map(|it| &it.component)
     }
 
-    fn class(&self, group: ComponentGroup) -> Option<&CriticalComponentClass> {
+    pub(super) fn class(&self, group: ComponentGroup) -> Option<&CriticalComponentClass> {
         self.classes.get(group.class()?)
     }
 

@@ -218,6 +218,35 @@ fn a_daemon_set_that_was_never_readable_may_run_anywhere_unless_its_namespace_do
 }
 
 #[test]
+fn of_what_another_namespace_labels_the_name_is_kept() {
+    let mut cache = with(&[rule("r").waits_for("node.gardener.cloud/CriticalPodsReady")]);
+    let tenants = daemon_set("tenant/agent").critical();
+    let tenants = tenants
+        .node_selector("kubernetes.io/os", "linux")
+        .template_label("a", "b");
+    let shown = Object::DaemonSet(Class(0), tenants.object());
+    lists(&mut cache, Watch::DaemonSets(Class(0)), Some(shown));
+    let kept = cache
+        .cluster()
+        .daemon_sets(Class(0))
+        .values()
+        .next()
+        .unwrap();
+    assert_eq!(
+        (kept.template_labels.len(), kept.node_selector.len()),
+        (1, 0)
+    );
+    let rules = cache.cluster().rules.rules();
+    let backing = cache.backing(&rules[0]);
+    assert!(
+        backing
+            .findings
+            .iter()
+            .any(|it| it.object == "daemonset/tenant/agent")
+    );
+}
+
+#[test]
 fn a_rule_that_names_more_than_is_watched_is_not_accepted_and_holds_nothing() {
     const MOST: usize = MOST_COMPONENTS;
     let gate = |index: usize, name: &str| {
