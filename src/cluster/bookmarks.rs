@@ -7,8 +7,11 @@
 //! - Where the API server cannot go on from that version, the watch begins with an error of code 410, so that the watcher lists
 //!   again: after a 410 as the answer itself it would ask for the same version for ever.
 //! - A refusal always has a reason, and says when to retry also where only a header does.
+//! - A page of a list that would have more than some bytes is asked for in smaller ones, since any object may be large.
 
 use std::borrow::Cow;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use futures::stream::{self, BoxStream, StreamExt, TryStreamExt};
@@ -28,10 +31,18 @@ use super::client;
 pub fn client(config: Config) -> Result<Client, client::Error> {
     let namespace = config.default_namespace.clone();
     let client = client::connect(config)?;
+    let fit = Arc::new(AtomicU32::new(u32::MAX));
     let visible = service_fn(move |request: Request<Body>| {
         let (client, watch) = (client.clone(), WatchRequest::of(request.uri()));
-        let limits = limits(watch.as_ref());
-        async move { answer(watch, limits, client.send(request)).await }
+        let (limits, fit) = (limits(watch.as_ref()), fit.clone());
+        async move {
+            match parameter(request.uri(), "limit").and_then(|limit| limit.parse().ok()) {
+                Some(limit) if watch.is_none() && limit > 1 => {
+                    page(&client, request, limit, &fit).await
+                }
+                _ => answer(watch, limits, client.send(request)).await,
+            }
+        }
     });
     Ok(Client::new(visible, namespace))
 }
@@ -51,6 +62,41 @@ const START: Duration = Duration::from_secs(10);
 const REQUEST: Duration = Duration::from_secs(30);
 /// How long a watch may go on after the time at which the API server should have ended it.
 const GRACE: Duration = Duration::from_secs(5);
+
+/// The most bytes of a page of more than one object. 500 nodes of 8 KiB fit.
+const PAGE: usize = 4 << 20;
+
+/// The page that is asked for, or a shorter one whose bytes fit: as many objects as `fit` lately. Its token leads to the rest.
+async fn page(
+    client: &Client,
+    asked: Request<Body>,
+    most: u32,
+    fit: &AtomicU32,
+) -> Result<Response<StreamBody<Frames>>, BoxError> {
+    let (asked, _) = asked.into_parts();
+    let whole = asked.uri.to_string();
+    let mut limit = fit.load(Ordering::Relaxed).min(most);
+    loop {
+        let uri = whole.replace(&format!("limit={most}"), &format!("limit={limit}"));
+        let mut request = Request::get(uri).body(Body::empty())?;
+        request.headers_mut().clone_from(&asked.headers);
+        let answer = answer(None, limits(None), client.send(request)).await?;
+        let (head, mut body) = answer.into_parts();
+        let mut page = Vec::new();
+        while let Some(frame) = body.frame().await
+            && (page.len() <= PAGE || limit == 1)
+        {
+            page.extend(frame?.into_data().unwrap_or_default());
+        }
+        if page.len() <= PAGE || limit == 1 {
+            // What comes next may be short again.
+            let is_short = page.len() < PAGE / 4;
+            fit.store(limit << u32::from(is_short), Ordering::Relaxed);
+            return Ok(Response::from_parts(head, StreamBody::new(one(page))));
+        }
+        limit = limit.div_ceil(8);
+    }
+}
 
 /// How long the answer to a request may take to begin, and to end.
 fn limits(watch: Option<&WatchRequest>) -> (Duration, Duration) {
@@ -98,6 +144,12 @@ const EXPIRED: &str = concat!(
     "\n"
 );
 
+fn parameter<'a>(uri: &'a Uri, name: &str) -> Option<&'a str> {
+    let parameters = uri.query().unwrap_or_default().split('&');
+    let mut pairs = parameters.filter_map(|pair| pair.split_once('='));
+    pairs.find(|(key, _)| *key == name).map(|(_, value)| value)
+}
+
 #[derive(Debug, PartialEq, Eq)]
 struct WatchRequest {
     version: String,
@@ -106,11 +158,7 @@ struct WatchRequest {
 
 impl WatchRequest {
     fn of(uri: &Uri) -> Option<Self> {
-        let parameters = || uri.query().unwrap_or_default().split('&');
-        let value = |name: &str| {
-            let mut pairs = parameters().filter_map(|pair| pair.split_once('='));
-            pairs.find(|(key, _)| *key == name).map(|(_, value)| value)
-        };
+        let value = |name| parameter(uri, name);
         value("watch").filter(|watch| *watch == "true")?;
         let length = value("timeoutSeconds").and_then(|seconds| seconds.parse().ok());
         Some(Self {
@@ -193,6 +241,8 @@ fn bound(body: Body, ends: Instant, limit: Duration) -> Frames {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Mutex;
+
     use http::header::RETRY_AFTER;
     use kube::core::{Status, WatchEvent};
     use serde_json::json;
@@ -347,5 +397,38 @@ mod tests {
             .await
             .err();
         assert_eq!(error.unwrap().to_string(), "broken");
+    }
+
+    #[tokio::test]
+    async fn a_page_of_large_objects_is_asked_for_in_shorter_ones_until_they_are_short_again() {
+        let fit = AtomicU32::new(u32::MAX);
+        // How large each object is, which limits are asked for, and how long the page is at last.
+        for (bytes, expected) in [
+            (PAGE / 500, vec![500]),
+            (PAGE / 3, vec![500, 63, 8, 1]),
+            (PAGE / 3, vec![1]),
+            (10, vec![1]),
+            (10, vec![2]),
+            (PAGE + 1, vec![4, 1]),
+        ] {
+            let asked = Arc::new(Mutex::new(Vec::new()));
+            let uri = "/api/v1/pods?&limit=500&continue=limit%3D500";
+            let request = Request::get(uri).body(Body::empty()).unwrap();
+            let noted = asked.clone();
+            let server = service_fn(move |request: Request<Body>| {
+                let limit: usize = parameter(request.uri(), "limit").unwrap().parse().unwrap();
+                noted.lock().unwrap().push(limit);
+                let page = StreamBody::new(one(vec![0; bytes * limit]));
+                async move { Ok::<_, BoxError>(Response::new(page)) }
+            });
+            let server = Client::new(server, "default");
+            let answer = page(&server, request, 500, &fit).await.unwrap();
+            let body = BodyExt::collect(answer.into_body()).await.unwrap();
+            let asked = asked.lock().unwrap().clone();
+            assert_eq!(
+                (&asked, body.to_bytes().len()),
+                (&expected, bytes * asked[asked.len() - 1])
+            );
+        }
     }
 }
