@@ -181,7 +181,7 @@ pub async fn run(args: ControllerArgs) -> anyhow::Result<()> {
     let now = driver::now();
     let engine = Engine::new(&settings, now);
     let readers = engine.readers();
-    let webhook = webhook::start(&args.webhook, &client, settings.clone(), readers)?;
+    let webhook = webhook::start(&args.webhook, &watching, settings.clone(), readers)?;
     if let BindAddress(Some(address)) = args.health_probe_bind_address {
         let listener = listen(address, "health probes", "--health-probe-bind-address")?;
         health::serve(listener, probe, webhook, brake.subscribe(), beats);

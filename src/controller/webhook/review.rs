@@ -6,11 +6,13 @@ mod tests;
 use super::envelope::ReviewRequest;
 use super::surroundings::Surroundings;
 use super::warnings::{LONGEST, warnings};
+use json_patch::merge;
 use nodegate_core::api::ExistingNodes;
 use nodegate_core::condition::CriticalComponentClass;
 use nodegate_core::object::RuleObject;
 use nodegate_core::rule::{Rejection, Rule};
 use nodegate_core::text::{cut, documentation, stated};
+use serde_json::{Value, json};
 
 #[derive(Debug)]
 pub(super) struct Proposal {
@@ -22,8 +24,8 @@ pub(super) struct Proposal {
 }
 
 impl Proposal {
-    /// The rule that a request wants reviewed; `None` if the request can do no harm: a deletion, the removal of a finalizer, or any
-    /// other change that leaves the spec alone is never blocked. The webhook's `matchConditions` say the same.
+    /// The rule that a request wants reviewed; `None` if the request can do no harm: a deletion, the removal of a finalizer, any
+    /// other change that leaves the spec alone, as the webhook's `matchConditions` say, and one that only takes power from the rule.
     pub(super) fn of(request: ReviewRequest, classes: &[CriticalComponentClass]) -> Option<Self> {
         let object = request.object?;
         let before = match &*request.operation {
@@ -33,8 +35,10 @@ impl Proposal {
         };
         let is_subresource = request.sub_resource.is_some_and(|sub| !sub.is_empty());
         let is_going = object.metadata.deletion_timestamp.is_some();
-        let is_unchanged = (before.as_ref()).is_some_and(|before| before.spec == object.spec);
-        if is_subresource || is_going || is_unchanged {
+        let is_weaker = before
+            .as_ref()
+            .is_some_and(|before| only_takes_away(before.spec.as_ref(), object.spec.as_ref()));
+        if is_subresource || is_going || is_weaker {
             return None;
         }
         let object = RuleObject::new(object.metadata, object.spec, None);
@@ -73,6 +77,27 @@ impl Proposal {
             _ => true,
         })
     }
+}
+
+/// Whether a spec is the same as before, but that the rule may do less.
+fn only_takes_away(before: Option<&Value>, after: Option<&Value>) -> bool {
+    let (Some(before), Some(after)) = (before, after) else {
+        return before == after;
+    };
+    let mut weaker = before.clone();
+    for less in [
+        json!({"dryRun": true}),
+        json!({"nodegate": {"suspend": true}}),
+        json!({"nodegate": {"taintPolicy": "remove-only"}}),
+        json!({"nodegate": {"existingNodes": "Leave"}}),
+    ] {
+        let mut with = after.clone();
+        merge(&mut with, &less);
+        if with == *after {
+            merge(&mut weaker, &less);
+        }
+    }
+    weaker == *after
 }
 
 /// Everything that makes a rule unusable.

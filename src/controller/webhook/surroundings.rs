@@ -28,8 +28,12 @@ use nodegate_engine::{Readers, Settings, Stored};
 const RULES_DEADLINE: Duration = Duration::from_secs(5);
 /// The timeout of what only serves warnings.
 const WARNINGS_DEADLINE: Duration = Duration::from_secs(2);
-/// The most `DaemonSet`s that are read. Where there are more, nothing is said of any.
-const DAEMON_SETS: u32 = 1_000;
+/// The most objects of a page.
+const PAGE: u32 = 500;
+/// How much of `DaemonSet`s a review keeps at most, by [`DaemonSet::size`] and labels...
+const KEPT: usize = 4_000;
+/// ...and compares with nodes.
+const COMPARED: usize = 2_000_000;
 /// What an author is told of an instance that has just started.
 const NOT_LISTED: &str = "this instance of the webhook has just started and has not listed all nodes yet: no warning goes by nodes";
 /// The most lists under way, over all reviews.
@@ -40,8 +44,10 @@ const READS: usize = 4;
 pub(super) struct Surroundings {
     /// Every rule, including the reviewed one if it already exists.
     pub(super) rules: RuleSet,
-    /// All of them; `None` if they could not be read, or are too many.
+    /// Those that the rule names, and those with a class's labels; `None` if they could not be read.
     pub(super) daemon_sets: Option<Vec<Watched<DaemonSet>>>,
+    /// Whether not all of them were looked at.
+    pub(super) is_cut: bool,
     /// The CSI drivers that any node has registered; `None` if the rule names none, or not all `CSINode`s have been listed yet.
     pub(super) csi_drivers: Option<BTreeSet<String>>,
     /// `None` if not all have been listed yet.
@@ -89,6 +95,7 @@ impl Surroundings {
         for key in spec.daemon_sets() {
             match all.iter().find(|it| ObjectKey::of(it.meta()) == *key) {
                 Some(found) => around.named.extend(found.value().map(|it| (key, Some(it)))),
+                None if self.is_cut => {}
                 None => drop(around.named.insert(key, None)),
             }
         }
@@ -140,9 +147,9 @@ impl Surveyor {
         let mut conditions = spec.conditions.iter();
         let names_driver = conditions.any(|it| matches!(it.source, Source::CsiDriver(_)));
         let csi_nodes = OptionFuture::from(names_driver.then(|| all(&self.readers.csi_nodes)));
-        let (rules, daemon_sets, csi_nodes, nodes, lacks_fields) = tokio::join!(
+        let (rules, (daemon_sets, is_cut), csi_nodes, nodes, lacks_fields) = tokio::join!(
             self.rules(),
-            self.daemon_sets(),
+            self.daemon_sets(spec),
             csi_nodes,
             all(&self.readers.nodes),
             self.lacks_fields(),
@@ -154,6 +161,7 @@ impl Surveyor {
         Ok(Surroundings {
             rules: rules?,
             daemon_sets,
+            is_cut,
             csi_drivers,
             nodes: nodes.map(|nodes| ListedNodes::of(spec, &nodes)),
             gap: is_unread.then_some(NOT_LISTED),
@@ -171,30 +179,46 @@ impl Surveyor {
         matches!(text.await, Ok(Ok(text)) if !text.contains("\"nodegate\""))
     }
 
-    /// Lists objects, with at most [`READS`] lists at a time, and says whether these are all.
-    async fn list<K: Kind>(&self, params: &ListParams) -> kube::Result<(Vec<Watched<K>>, bool)>
+    /// Lists objects page by page, with at most [`READS`] pages at a time, as long as they are taken. Returns whether all were.
+    async fn list<K: Kind>(
+        &self,
+        mut take: impl FnMut(Watched<K>) -> Option<()>,
+    ) -> kube::Result<bool>
     where
         Watched<K>: Resource<DynamicType = ()>,
     {
-        // The semaphore is never closed.
-        let _turn = self.reads.acquire().await;
         let api = Api::<Watched<K>>::all(self.client.clone());
-        let list = api.list(params).await?;
-        let is_whole = list.metadata.continue_.is_none_or(|token| token.is_empty());
-        Ok((list.items, is_whole))
+        let mut params = ListParams::default().limit(PAGE);
+        loop {
+            // The semaphore is never closed.
+            let _turn = self.reads.acquire().await;
+            let list = api.list(&params).await?;
+            if list.items.into_iter().try_for_each(&mut take).is_none() {
+                return Ok(false);
+            }
+            let token = list.metadata.continue_.filter(|token| !token.is_empty());
+            if token.is_none() {
+                return Ok(true);
+            }
+            params.continue_token = token;
+        }
     }
 
     pub(super) async fn rules(&self) -> Result<RuleSet, String> {
-        let params = ListParams::default();
-        let listed = client::in_time(RULES_DEADLINE, self.list::<RuleObject>(&params)).await;
-        let (rules, _) = listed.map_err(|error| match error {
+        let mut rules = Vec::new();
+        let list = self.list::<RuleObject>(|rule| {
+            rules.extend(rule.read());
+            Some(())
+        });
+        let listed = client::in_time(RULES_DEADLINE, list).await;
+        listed.map_err(|error| match error {
             kube::Error::Api(status) if status.code == 403 => format!(
                 "the webhook has no permission to list rules ({}): grant it with `kubectl apply -k config/rbac`",
                 status.message
             ),
             error => format!("the rules cannot be listed: {}", with_causes(&error)),
         })?;
-        let rules = rules.into_iter().filter_map(|rule| rule.read().ok());
+        let rules = rules.into_iter();
         let rules = rules.map(|it| Rule::compile(&it.metadata, it.spec, self.classes()));
         let mut rules: Vec<_> = rules.map(Arc::new).collect();
         limit_components(&mut rules);
@@ -202,14 +226,31 @@ impl Surveyor {
         Ok(RuleSet::new(rules, passing_taints))
     }
 
-    /// The `DaemonSet`s of the cluster, unless there are too many, or they cannot be read in time.
-    async fn daemon_sets(&self) -> Option<Vec<Watched<DaemonSet>>> {
-        let some = ListParams::default().limit(DAEMON_SETS);
-        let read = client::in_time(WARNINGS_DEADLINE, self.list(&some)).await;
+    /// The `DaemonSet`s that matter to a rule with this spec, if they can be read, and whether there are more than could be.
+    async fn daemon_sets(&self, spec: &CompiledSpec) -> (Option<Vec<Watched<DaemonSet>>>, bool) {
+        let nodes = self.readers.nodes.len().max(1);
+        let mut left = KEPT.min(COMPARED / nodes);
+        let mut kept = Vec::new();
+        let classes = self.classes().iter();
+        let list = self.list(|it: Watched<DaemonSet>| {
+            let key = ObjectKey::of(it.meta());
+            let matters = spec.daemon_sets().any(|named| *named == key)
+                || classes
+                    .clone()
+                    .any(|class| class.selector.matches(it.labels()));
+            if matters {
+                let size = it.value().map_or(1, DaemonSet::size) + it.labels().len() / 16;
+                left = left.checked_sub(size)?;
+                kept.push(it);
+            }
+            Some(())
+        });
+        let listed = client::in_time(WARNINGS_DEADLINE, list).await;
         let told =
             |error: &kube::Error| debug!("no warnings about DaemonSets: {}", with_causes(error));
-        let (daemon_sets, is_whole) = read.inspect_err(told).ok()?;
-        is_whole.then_some(daemon_sets)
+        let is_whole = listed.inspect_err(told).unwrap_or(false);
+        let is_cut = !is_whole && !kept.is_empty();
+        ((is_whole || is_cut).then_some(kept), is_cut)
     }
 }
 

@@ -13,6 +13,9 @@ use nodegate_engine::foresee;
 /// The longest warning that the API server passes on untruncated, in bytes.
 pub(super) const LONGEST: usize = 256;
 
+/// What an author is told where `DaemonSet`s are too many, or too large.
+const CUT: &str = "not all DaemonSets were looked at: there are too many, or too much is in them; `kubectl nodegate check` looks at all";
+
 /// All warnings. `begins`: this request makes the rule act.
 pub(super) fn warnings(
     (rule, spec): (&Rule, &CompiledSpec),
@@ -53,6 +56,7 @@ pub(super) fn warnings(
         _ => None,
     }));
     warnings.extend(surroundings.gap.map(str::to_owned));
+    warnings.extend(surroundings.is_cut.then(|| CUT.to_owned()));
     warnings.into_iter().map(|it| cut(it, LONGEST)).collect()
 }
 

@@ -79,6 +79,13 @@ impl DaemonSet {
         }
     }
 
+    /// What it takes to compare it with a node: 1 for a usual one.
+    pub fn size(&self) -> usize {
+        let terms = self.node_affinity.iter().flatten();
+        let terms: usize = terms.map(|it| 1 + it.labels.len() + it.names.len()).sum();
+        1 + (terms + self.tolerations.len() + self.node_selector.len()) / 16
+    }
+
     /// Until when it counts as there, if it was deleted.
     pub fn counts_until(&self) -> Option<Timestamp> {
         self.deleted.map(|at| at + DELETION_LASTS)

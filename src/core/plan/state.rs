@@ -104,7 +104,8 @@ impl NodeState<'_> {
 
     /// How many objects and parts of the node an evaluation looks at: what a kubelet or a tenant can make many of.
     pub fn size(&self, cluster: ClusterState<'_>) -> usize {
-        let daemon_sets: usize = cluster.daemon_sets.values().map(BTreeMap::len).sum();
+        let daemon_sets = cluster.daemon_sets.values().flat_map(BTreeMap::values);
+        let daemon_sets: usize = daemon_sets.map(|it| it.size()).sum();
         let pods = self.pods.values().flatten();
         let pods: usize = pods.map(|pod| 1 + pod.annotations.len()).sum();
         let slices: usize = self.slices.values().map(Vec::len).sum();

@@ -107,10 +107,6 @@ fn an_update_is_held_against_other_rules_only_for_what_it_changes() {
         };
         assert_eq!(verdict, expected, "{what}");
     }
-    let (before, after) = (rule("new", "{}"), rule("new", "spec: {dryRun: true}"));
-    let resolved = verdict(&after, Some(&before), &beside(&[rule("old", "{}")]));
-    let warnings = Vec::new();
-    assert_eq!(resolved, Ok(warnings));
 }
 
 #[test]
@@ -126,10 +122,44 @@ fn updates_that_cannot_conflict_are_not_reviewed() {
             "{metadata: {deletionTimestamp: '2026-01-01T00:00:00Z'}, spec: {dryRun: true}}",
         ),
         ("an unreadable spec left alone", unreadable, unreadable),
+        ("a dry run", "{}", "spec: {dryRun: true}"),
+        ("a suspension", "{}", "spec: {nodegate: {suspend: true}}"),
+        (
+            "a suspension of what cannot be read",
+            unreadable,
+            "spec: {conditions: nonsense, nodegate: {suspend: true}}",
+        ),
+        (
+            "remove-only",
+            "spec: {nodegate: {gracePeriod: 1m}}",
+            "spec: {nodegate: {gracePeriod: 1m, taintPolicy: remove-only}}",
+        ),
+        (
+            "existing nodes are left",
+            "{}",
+            "spec: {nodegate: {existingNodes: Leave}}",
+        ),
     ] {
         let (before, after) = (rule("r", before), rule("r", after));
         let subject = Proposal::of(request(&after, Some(&before)), &classes());
         assert!(subject.is_none(), "{what}");
+    }
+    for (what, before, after) in [
+        (
+            "a dry run no more",
+            "spec: {dryRun: true}",
+            "spec: {dryRun: false}",
+        ),
+        ("resumed", "spec: {nodegate: {suspend: true}}", "{}"),
+        (
+            "suspended, and more",
+            "{}",
+            "spec: {nodegate: {suspend: true, gracePeriod: 1m}}",
+        ),
+    ] {
+        let (before, after) = (rule("r", before), rule("r", after));
+        let subject = Proposal::of(request(&after, Some(&before)), &classes());
+        assert!(subject.is_some(), "{what}");
     }
     let mut deletion = request(&rule("r", "{}"), None);
     deletion.operation = "DELETE".into();

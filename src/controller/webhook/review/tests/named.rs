@@ -25,7 +25,7 @@ fn a_condition_that_names_no_daemon_set_is_turned_down() {
     // A rule that was created under another CRD can be changed.
     let before = rule("new", &asks("cilium"));
     let mut after = before.clone();
-    after["spec"]["dryRun"] = json!(true);
+    after["spec"]["nodegate"] = json!({"gracePeriod": "1m"});
     let verdict = verdict(&after, Some(&before), &surroundings);
     assert!(verdict.is_ok());
 }
@@ -55,4 +55,20 @@ fn a_daemon_set_that_is_named_and_not_there_or_cannot_start_is_warned_of() {
         };
         assert_eq!(warnings(asks, &there), [expected]);
     }
+}
+
+#[test]
+fn of_daemon_sets_that_were_not_all_looked_at_none_is_said_to_be_missing() {
+    let asks =
+        "spec: {conditions: [{type: daemonset.nodegate.dev/tools.agent, requiredStatus: 'True'}]}";
+    let some = Surroundings {
+        daemon_sets: Some(Vec::new()),
+        is_cut: true,
+        ..Surroundings::default()
+    };
+    let warnings = warnings(asks, &some);
+    assert!(
+        matches!(&warnings[..], [it] if it.starts_with("not all DaemonSets")),
+        "{warnings:?}"
+    );
 }
