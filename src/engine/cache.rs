@@ -23,7 +23,7 @@ use super::schedule::{Schedule, Why};
 use super::settings::Settings;
 use components::Components;
 use entries::{Entries, put};
-use nodegate_core::condition::{Component, ComponentGroup, Watch, selects};
+use nodegate_core::condition::{Component, ComponentGroup, PassingTaints, Watch, selects};
 use nodegate_core::finding::{Around, Backing};
 use nodegate_core::object::{
     self, CsiNode, DaemonSet, Kept, Kind, Node, NodeClaim, NodePool, ObjectKey, Pod, ResourceSlice,
@@ -148,15 +148,19 @@ impl Cache {
         }
     }
 
-    pub(crate) fn backing(&self, rule: &Rule) -> Backing {
+    /// What stands behind a rule, and how much was looked at, in nodes.
+    pub(crate) fn backing(&self, rule: &Rule) -> (Backing, usize) {
         let Some(spec) = rule.spec.as_ref().ok().filter(|_| !rule.deleting) else {
-            return Backing::default();
+            return <_>::default();
         };
         let is_unseen = self.components.unseen.contains(&Watch::CsiNodes);
         let drivers = (!is_unseen).then(|| self.nodes.csi_drivers());
         let nodes = Some(self.nodes.nodes());
         let around = Around::watched(&rule.uid, spec, self.cluster(), nodes, drivers);
-        Backing::of(&rule.name, spec, &around)
+        let named = around.named.values().flatten();
+        let all = named.chain(around.labelled.values().flatten());
+        let size = self.nodes.all.len() * all.map(|it| it.size()).sum::<usize>();
+        (Backing::of(&rule.name, spec, &around), size)
     }
 
     /// How many objects of each watched kind are known.
@@ -402,6 +406,7 @@ impl Cache {
                     && let Some(entry) = self.nodes.all.get_mut(&gone.name)
                 {
                     entry.node = None;
+                    self.schedule.changes.behind = true;
                     self.schedule.mark(&gone.name, Why::Seen);
                     self.nodes.drop_if_empty(&gone.name);
                 }
@@ -553,6 +558,8 @@ impl Cache {
         if self.rules.set.see_beats(known.as_deref(), &node) {
             self.mark_all(Why::Rules);
         }
+        let passing = &self.rules.set.passing;
+        self.schedule.changes.behind |= known.is_none_or(|it| differ(&it, &node, passing));
         let joined = self.freshness.earliest_join(&self.views, now);
         let is_late = self.views.as_of(Watch::Nodes, now.monotonic).is_none();
         let entry = self.nodes.entry(&name);
@@ -571,6 +578,7 @@ impl Cache {
         let is_first_sight = self.views.phase(Watch::CsiNodes) != Some(Phase::Listed);
         let entry = self.nodes.entry(name);
         if entry.set_csi_node(csi_node, is_first_sight) {
+            self.schedule.changes.behind = true;
             self.schedule.mark(name, Why::Seen);
         }
         self.nodes.drop_if_empty(name);
@@ -698,4 +706,17 @@ impl Cache {
                 .mark_each(meant.map(|node| &node.name), Why::Seen);
         }
     }
+}
+
+/// Whether findings about rules may depend on what differs: labels, taints that stay, and which conditions a node has.
+fn differ(known: &Node, node: &Node, passing: &PassingTaints) -> bool {
+    let [was, is] = [known, node].map(|node| {
+        let staying = node.taints.iter().filter(|it| !passing.contains(it));
+        (
+            &node.labels,
+            staying,
+            node.conditions.iter().map(|it| &it.kind),
+        )
+    });
+    was.0 != is.0 || !was.1.eq(is.1) || !was.2.eq(is.2)
 }

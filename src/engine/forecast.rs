@@ -154,7 +154,7 @@ impl Forecast {
 
     /// What the author of a rule should know of what it waits for; the findings are as in the conditions of the rule's status.
     pub fn remarks(&self, rule: &Rule) -> Backing {
-        let backing = self.cache.backing(rule);
+        let (backing, _) = self.cache.backing(rule);
         Backing {
             findings: remarks(&backing.findings),
             ..backing

@@ -216,6 +216,9 @@ impl Engine {
         self.rules.allowance = NODES_IN_STATUSES;
         if self.leading_since.is_some() && self.cache.views.have_synced() && !self.is_stopping {
             let changes = std::mem::take(&mut self.cache.schedule.changes);
+            if changes.rules || changes.behind {
+                self.rules.changed_behind();
+            }
             if changes.rules {
                 self.rules.sync(&self.cache, &mut self.nodes, &mut self.out);
             }

@@ -51,6 +51,8 @@ pub(crate) struct Schedule {
 pub(crate) struct Changes {
     /// Whether the rules, or what they wait for, have changed.
     pub rules: bool,
+    /// Whether anything else has changed that findings about rules depend on.
+    pub behind: bool,
     /// The rules whose status has been shown again. A follower notes none.
     pub statuses: Set<Arc<str>>,
     /// Whether an outage has ended: a kind is current again after longer than a working watch is silent.

@@ -34,7 +34,8 @@ pub struct PassingTaints {
 }
 
 impl PassingTaints {
-    pub(crate) fn contains(&self, taint: &Taint) -> bool {
+    /// Whether the taint will go.
+    pub fn contains(&self, taint: &Taint) -> bool {
         let key = taint.key.as_str();
         let fits = |pattern: &String| match (pattern.strip_prefix('*'), pattern.strip_suffix('*')) {
             (Some(end), _) => key.ends_with(end),

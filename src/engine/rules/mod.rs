@@ -50,8 +50,9 @@ pub struct RuleWork {
     is_new: bool,
     /// Since which generation of the rules it is being deleted: each node must be evaluated since, and be clean, before it may go.
     cleaning_since: Option<u64>,
-    /// What stood behind the rule's conditions at the last status.
+    /// What stood behind the rule's conditions at the last status, and whether it still does.
     pub(super) backing: Backing,
+    is_current: bool,
     pub(super) guard: Option<Guard>,
     pub(super) first_gating: FirstGating,
     /// The limit of the first gating, whether or not the rule is in force.
@@ -75,6 +76,13 @@ impl Rules {
             gating_limits,
             node_limit,
             ..Self::default()
+        }
+    }
+
+    /// Something has changed that findings depend on.
+    pub fn changed_behind(&mut self) {
+        for work in self.works.values_mut() {
+            work.is_current = false;
         }
     }
 

@@ -135,7 +135,11 @@ impl Rules {
         if rule.deleting && !tally.has_unfinished() {
             return;
         }
-        work.backing = cache.backing(rule);
+        if !std::mem::replace(&mut work.is_current, true) {
+            let (backing, size) = cache.backing(rule);
+            work.backing = backing;
+            self.allowance = self.allowance.saturating_sub(size);
+        }
         let status = work.status(cached, &tally, cache, self.node_limit, out.now.wall);
         work.tell(cached, &status, cache, out);
         let is_there =

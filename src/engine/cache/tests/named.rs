@@ -237,7 +237,7 @@ fn of_what_another_namespace_labels_the_name_is_kept() {
         (1, 0)
     );
     let rules = cache.cluster().rules.rules();
-    let backing = cache.backing(&rules[0]);
+    let (backing, _) = cache.backing(&rules[0]);
     assert!(
         backing
             .findings
