@@ -150,7 +150,8 @@ bench-cli: controlplane
 
 # Single decisions, those for a hostile node too, and the decoding of one node: nanoseconds and allocations.
 bench-micro:
-	$(CARGO) test --release --package nodegate-engine --lib tests::bounds
+	$(CARGO) test --release --package nodegate-core --lib object::tests::budget
+	$(CARGO) test --release --package nodegate-engine --lib tests::bounds -- --show-output
 	$(CARGO) bench --package nodegate-benches --bench decide --bench hostile --bench decode
 
 # The engine alone with a whole fleet.
