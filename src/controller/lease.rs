@@ -123,7 +123,7 @@ impl Election {
                     let current = Some((self.sightings.holder().to_owned(), self.lease.is_none()));
                     if holder != current {
                         let leader = self.sightings.holder();
-                        if self.lease.is_none() {
+                        if self.lease.is_none() && !leader.is_empty() {
                             info!(
                                 lease = LEASE_NAME,
                                 holder = leader,
@@ -170,13 +170,6 @@ impl Election {
                 let held = match self.try_hold().await {
                     // Another client wrote the Lease, perhaps to set the brake.
                     Err(RequestError::Conflict) => self.try_hold().await,
-                    Err(RequestError::Gone) => {
-                        warn!(
-                            lease = LEASE_NAME,
-                            "somebody deleted the lease; creating it again"
-                        );
-                        self.try_hold().await
-                    }
                     held => held,
                 };
                 match held {
@@ -259,6 +252,12 @@ impl Election {
         let answer = if let Some(lease) = self.lease.take() {
             self.replace(&self.written(lease, claim)).await
         } else {
+            if claim == LeaseClaim::Renew {
+                warn!(
+                    lease = LEASE_NAME,
+                    "somebody deleted the lease; creating it again"
+                );
+            }
             let mut lease = Lease::default();
             lease.metadata.annotations = self.brake.annotations.clone();
             let lease = self.written(lease, LeaseClaim::Take);

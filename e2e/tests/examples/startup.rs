@@ -98,7 +98,9 @@ async fn examples_karpenter_repair() -> Result<()> {
         let deadline: Timestamp = deadline.parse()?;
         assert_eq!(deadline.duration_since(joined).as_mins(), minutes, "{pool}");
         scene.has_taint(pool, TAINT, true).await?;
-        set_node_condition(&scene.client, pool, "NetworkUnavailable", "False").await?;
+        for (kind, status) in [("Ready", "True"), ("NetworkUnavailable", "False")] {
+            set_node_condition(&scene.client, pool, kind, status).await?;
+        }
         scene.has_taint(pool, TAINT, false).await?;
     }
     Ok(())

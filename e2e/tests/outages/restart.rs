@@ -15,7 +15,11 @@ async fn a_controller_that_is_stopped_finishes_and_reports_the_writes_under_way(
     let cluster = Cluster::start(Options::api_only().audited()).await?;
     let client = cluster.client().await?;
     create_nodes(&client, COUNT, "False").await?;
-    let controller = Controller::start(&cluster, &["--node-concurrent-reconciles=2"]).await?;
+    let controller = Controller::start(
+        &cluster,
+        &["--node-concurrent-reconciles=2", "--max-first-gated=100%"],
+    )
+    .await?;
     network_rule("network").create(&client).await?;
     eventually("the gating is under way", PROMPTLY, async || {
         Ok(count_gated(&client).await? > 0)

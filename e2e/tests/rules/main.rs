@@ -238,6 +238,7 @@ async fn a_status_says_what_was_found_on_each_node_and_what_follows() -> Result<
             "heldNodes": 1,
             "releasedNodes": 1,
             "failedNodeCount": 0,
+            "allowedGeneration": 1,
         },
         "appliedNodes": ["says-held", "says-released"],
         "nodeEvaluations": [
