@@ -21,6 +21,7 @@ use tracing::{info, warn};
 use super::envelope::{Envelope, ReviewRequest};
 use super::review::{Proposal, review};
 use super::surroundings::{Surroundings, Surveyor};
+use nodegate_core::text::quoted;
 use nodegate_serve::{Peer, Permits};
 
 /// The path of the API server's requests.
@@ -104,7 +105,7 @@ impl Webhook {
         let Some(subject) = Proposal::of(request, self.surveyor.classes()) else {
             return Ok(Vec::new());
         };
-        let rule = &*subject.rule.name;
+        let rule = quoted(subject.rule.name.to_string());
         let surroundings = match &subject.rule.spec {
             Ok(spec) if subject.faults.is_empty() => {
                 Box::pin(self.surveyor.survey(spec)).await.map_err(|why| {
@@ -125,7 +126,7 @@ impl Webhook {
         // It may plan for every node of the cluster.
         let judged = block_in_place(|| review(&subject, self.surveyor.classes(), &surroundings));
         judged.map_err(|why| {
-            info!(rule, "rule rejected: {why}");
+            info!(rule, "rule rejected: {}", quoted(why.clone()));
             rejection(&why, "Forbidden", StatusCode::FORBIDDEN)
         })
     }
