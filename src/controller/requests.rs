@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use http::Request as HttpRequest;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{self as core, ObjectReference};
-use k8s_openapi::api::events::v1::Event;
+use k8s_openapi::api::events::v1::{Event, EventSeries};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 use kube::api::{
     DeleteParams, GetParams, ListParams, ObjectList, ObjectMeta, Patch, PatchParams, PostParams,
@@ -49,6 +49,8 @@ const REFUSED: &str = "refused";
 const REPORTING_CONTROLLER: &str = "node-readiness-controller";
 /// Events about cluster-scoped objects live in this namespace.
 const NAMESPACE: &str = "default";
+/// The longest name of an object.
+const MAX_NAME: usize = 253;
 /// The fields of an Event that have other names in the core API.
 const CORE_NAMES: [(&str, &str); 3] = [
     ("regarding", "involvedObject"),
@@ -221,10 +223,12 @@ fn patch(
 
 /// The Event for a notice; `number` counts the Events of this instance and makes the name unique.
 fn event(notice: Notice, at: Timestamp, number: u64, instance: &str) -> Event {
-    let name = &notice.about.name;
+    let number = format!(".{:x}{number:x}", at.as_nanosecond());
+    let name = notice.about.name.chars().take(MAX_NAME - number.len());
+    let name: String = name.collect();
     Event {
         metadata: ObjectMeta {
-            name: Some(format!("{name}.{:x}{number:x}", at.as_nanosecond())),
+            name: Some(name.trim_end_matches(['.', '-']).to_owned() + &number),
             namespace: Some(NAMESPACE.into()),
             ..ObjectMeta::default()
         },
@@ -237,6 +241,10 @@ fn event(notice: Notice, at: Timestamp, number: u64, instance: &str) -> Event {
         related: notice.related.map(reference),
         note: Some(notice.note),
         type_: Some(notice.kind.into()),
+        series: (notice.times > 1).then(|| EventSeries {
+            count: notice.times.try_into().unwrap_or(i32::MAX),
+            last_observed_time: MicroTime(at),
+        }),
         ..Event::default()
     }
 }
@@ -248,5 +256,42 @@ fn reference(about: About) -> ObjectReference {
         name: Some(about.name.to_string()),
         uid: about.uid.map(|uid| uid.to_string()),
         ..ObjectReference::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_events_own_name_is_one_that_the_api_server_takes() {
+        for (length, kept) in [(5, 5), (240, 233), (253, 233)] {
+            let mut long = "n".repeat(length);
+            if length > kept {
+                long.replace_range(kept - 1..kept, "-");
+            }
+            let about = About::rule(&long, "uid");
+            let topic = nodegate_engine::notice::TOPICS[0];
+            let (related, kind, note, times) = (None, topic.kind, String::new(), 1);
+            let notice = Notice {
+                about,
+                related,
+                topic,
+                kind,
+                note,
+                times,
+            };
+            let at = Timestamp::from_second(1_800_000_000).unwrap();
+            let event = event(notice, at, 0xabcd, "instance");
+            let name = event.metadata.name.unwrap();
+            assert_eq!(
+                name.find('.'),
+                Some(kept - usize::from(length > kept)),
+                "{name}"
+            );
+            assert!(name.len() <= MAX_NAME && name.ends_with("abcd"), "{name}");
+            let about = event.regarding.and_then(|it| it.name);
+            assert_eq!(about.map(|it| it.len()), Some(length));
+        }
     }
 }

@@ -146,6 +146,8 @@ pub struct Notice {
     pub kind: &'static str,
     /// The text, no longer than the API server accepts.
     pub note: String,
+    /// How often this happened, if it is the last of a series; else 1.
+    pub times: u32,
 }
 
 impl Notice {
@@ -156,6 +158,7 @@ impl Notice {
             topic,
             kind: topic.kind,
             note: cut(note, MAX_NOTE),
+            times: 1,
         }
     }
 

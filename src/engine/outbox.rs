@@ -19,6 +19,9 @@ const STATUS_PATIENCE: Duration = Duration::from_secs(3);
 /// How long an Event yields to writes to nodes.
 const EVENT_PATIENCE: Duration = Duration::from_secs(1);
 const MAX_EVENTS: usize = 32_768;
+/// So many Events of one reason are posted on an object within this time, each by itself. Further ones are a series: one Event,
+/// with their number, whenever this time is over.
+const SERIES: (u32, Duration) = (20, Duration::from_secs(60));
 
 /// What a request is for. Its owner keeps the details.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -54,6 +57,9 @@ impl Job {
     }
 }
 
+/// An Event's object, by name, and reason.
+type Kind = (Arc<str>, &'static str);
+
 /// The engine's outputs, and the jobs that wait for their time.
 #[derive(Debug)]
 pub struct Outbox {
@@ -61,6 +67,11 @@ pub struct Outbox {
     pub pacer: Pacer,
     /// The Events to post, oldest first, each with the time at which it was added.
     notices: VecDeque<(Notice, Now)>,
+    /// How many Events of each object and reason were posted of late, and the last one of a series.
+    recent: Map<Kind, (u32, Option<Notice>)>,
+    /// Until when they count, in this order.
+    ends: VecDeque<(Instant, Kind)>,
+    series: usize,
     /// When the oldest is posted even if nodes are still being written.
     put_off: Option<Instant>,
     wanted: [BTreeSet<(Instant, Job)>; CLASSES],
@@ -78,6 +89,9 @@ impl Outbox {
             now,
             pacer,
             notices: VecDeque::new(),
+            recent: Map::default(),
+            ends: VecDeque::new(),
+            series: 0,
             put_off: None,
             wanted: Default::default(),
             due: Map::default(),
@@ -166,8 +180,25 @@ impl Outbox {
         self.count(Count::Rule(rule.into(), count));
     }
 
-    /// Queues an Event, behind more urgent requests.
+    /// Queues an Event, behind more urgent requests; or counts it, if it is one of very many.
     pub fn tell(&mut self, notice: Notice) {
+        let key = (notice.about.name.clone(), notice.topic.reason);
+        let end = (self.now.monotonic + SERIES.1, key.clone());
+        let (posted, series) = self.recent.entry(key).or_insert_with(|| {
+            self.ends.push_back(end);
+            (0, None)
+        });
+        if *posted < SERIES.0 {
+            *posted += 1;
+            return self.queue(notice);
+        }
+        let before = series.as_ref().map_or(0, |it| it.times);
+        self.series += usize::from(before == 0);
+        let times = before + 1;
+        *series = Some(Notice { times, ..notice });
+    }
+
+    fn queue(&mut self, notice: Notice) {
         if self.notices.len() < MAX_EVENTS {
             self.notices.push_back((notice, self.now));
         } else {
@@ -179,6 +210,16 @@ impl Outbox {
     pub fn post(&mut self, is_busy: bool) {
         let now = self.now.monotonic;
         self.put_off = None;
+        while self.ends.front().is_some_and(|(end, _)| *end <= now)
+            && let Some((_, key)) = self.ends.pop_front()
+        {
+            if let Some((posted, Some(last))) = self.recent.remove(&key) {
+                self.series -= 1;
+                self.ends.push_back((now + SERIES.1, key.clone()));
+                self.recent.insert(key, (posted, None));
+                self.queue(last);
+            }
+        }
         while let Some((_, added)) = self.notices.front() {
             let patient_until = added.monotonic + EVENT_PATIENCE;
             if is_busy && now < patient_until {
@@ -211,7 +252,9 @@ impl Outbox {
             let mut times = jobs.iter().map(|(due, _)| *due);
             times.find(|due| *due > now)
         });
-        let turns = [self.pacer.next_turn(now), self.put_off];
+        let ends = self.ends.iter().take(self.series.min(1));
+        let series = ends.map(|(end, _)| *end).next();
+        let turns = [self.pacer.next_turn(now), self.put_off, series];
         due.chain(turns.into_iter().flatten()).min()
     }
 }
@@ -261,8 +304,9 @@ mod tests {
     #[test]
     fn no_more_events_wait_than_there_is_room_for() {
         let mut outbox = outbox(Instant::now());
-        for _ in 0..=MAX_EVENTS {
-            outbox.tell(notice());
+        for node in 0..=MAX_EVENTS {
+            let about = About::node(&node.to_string().into(), &"uid".into());
+            outbox.tell(Notice::new(about, &LATE, String::new()));
         }
         assert_eq!(outbox.notices.len(), MAX_EVENTS);
         let effects = std::mem::take(&mut outbox.effects);
@@ -273,6 +317,37 @@ mod tests {
         outbox.notices.pop_front();
         outbox.tell(notice());
         assert!(std::mem::take(&mut outbox.effects).is_empty());
+    }
+
+    #[test]
+    fn very_many_events_of_one_reason_on_one_object_are_a_series() {
+        let start = Instant::now();
+        let mut outbox = outbox(start);
+        let mut posted = Vec::new();
+        for second in 0..180 {
+            outbox.now.monotonic = start + Duration::from_secs(second);
+            for _ in 0..if second < 120 { 38 } else { 0 } {
+                outbox.tell(notice());
+            }
+            let about = About::node(&"other".into(), &"uid".into());
+            if second == 1 {
+                outbox.tell(Notice::new(about, &LATE, String::new()));
+            }
+            outbox.post(false);
+            for effect in std::mem::take(&mut outbox.effects) {
+                if let Effect::Request(id, Request::PostEvent { notice, .. }) = effect {
+                    posted.push((second, notice.times, notice.about.name));
+                    outbox.answered(id, None);
+                }
+            }
+        }
+        let of_other: Vec<_> = posted.extract_if(.., |it| *it.2 == *"other").collect();
+        assert_eq!(of_other.len(), 1);
+        let series = posted.iter().filter(|it| it.1 > 1);
+        let series: Vec<_> = series.map(|it| (it.0, it.1)).collect();
+        assert_eq!(series, [(60, 61 * 38 - 20), (120, 59 * 38)]);
+        assert_eq!(posted.len(), 22);
+        assert_eq!(outbox.next_wake(), None);
     }
 
     #[test]
