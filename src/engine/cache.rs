@@ -538,8 +538,10 @@ impl Cache {
             && let Some(concerns) = self.rules.sort()
         {
             // Before any node is evaluated: the one that shows that a type is renewed may come last.
+            let (since, generation) = (&self.rules.since, self.rules.generation);
             for node in self.nodes.nodes() {
-                self.rules.set.see_beats(None, node);
+                let is_new = |rule: usize| since[rule] == generation;
+                self.rules.set.see_beats(None, node, is_new);
             }
             self.components.follow(&self.rules.set, &mut self.views);
             self.forget_ended();
@@ -555,7 +557,7 @@ impl Cache {
         let name = state.key.name.clone();
         state.value.name = name.clone();
         let (node, known) = self.stores.nodes.put(state);
-        if self.rules.set.see_beats(known.as_deref(), &node) {
+        if (self.rules.set).see_beats(known.as_deref(), &node, |_| true) {
             self.mark_all(Why::Rules);
         }
         let passing = &self.rules.set.passing;

@@ -107,18 +107,30 @@ impl RuleSet {
         set
     }
 
-    /// Notes which conditions of this node are renewed, given its state before; returns whether that is news for any rule.
-    pub fn see_beats(&mut self, known: Option<&Node>, node: &Node) -> bool {
+    /// Notes which conditions of this node are renewed, given its state before, for the rules at these indices; returns whether
+    /// that is news for any of them.
+    pub fn see_beats(
+        &mut self,
+        known: Option<&Node>,
+        node: &Node,
+        is_meant: impl Fn(usize) -> bool,
+    ) -> bool {
         let known = known.filter(|known| known.uid == node.uid);
         let before = |kind: &str| known.and_then(|known| known.condition(kind));
         let beats = |it: &NodeCondition| it.beats(before(&it.kind));
         let mut is_news = false;
-        for rule in &self.rules {
-            let spec = rule.active().into_iter();
-            let spec = spec.filter(|it| it.ours.heartbeat_timeout.is_some());
-            let spec = spec.filter(|it| it.selector.matches(&node.labels));
-            for kind in spec.flat_map(CompiledSpec::reported) {
-                if node.condition(kind).is_some_and(beats) {
+        for (index, rule) in self.rules.iter().enumerate() {
+            let spec = rule.active().filter(|_| is_meant(index));
+            let Some(spec) = spec.filter(|it| it.ours.heartbeat_timeout.is_some()) else {
+                continue;
+            };
+            for kind in spec.reported() {
+                let beating = self.beating.get(&rule.uid);
+                // The selector last, since it may be long.
+                if node.condition(kind).is_some_and(beats)
+                    && beating.is_none_or(|it| !it.contains(kind))
+                    && spec.selector.matches(&node.labels)
+                {
                     let beating = self.beating.entry(rule.uid.clone()).or_default();
                     is_news |= beating.insert(kind.clone());
                 }
@@ -147,6 +159,16 @@ impl RuleSet {
         &self.rules
     }
 
+    /// Indices of the active rules whose selectors match the node. `known`: whether the one at an index does, as far as known.
+    pub fn matching(&self, node: &Node, known: impl Fn(usize) -> Option<bool>) -> Vec<usize> {
+        let selects = |index: &usize| {
+            let spec = self.rules[*index].active();
+            let matches = |spec: &CompiledSpec| spec.selector.matches(&node.labels);
+            known(*index).unwrap_or_else(|| spec.is_some_and(matches))
+        };
+        (0..self.rules.len()).filter(selects).collect()
+    }
+
     /// Indices of the active rules that select the node; and of those that did so until a moment before this time and hold it,
     /// unless another one has the same taint there now.
     pub fn selecting(
@@ -155,11 +177,17 @@ impl RuleSet {
         observations: &Observations,
         now: Timestamp,
     ) -> Vec<usize> {
-        let selects = |index: &usize| {
-            let spec = self.rules[*index].active();
-            spec.is_some_and(|spec| spec.selector.matches(&node.labels))
-        };
-        let mut selecting: Vec<_> = (0..self.rules.len()).filter(selects).collect();
+        self.recalled(self.matching(node, |_| None), node, observations, now)
+    }
+
+    /// The same, given those whose selectors match.
+    pub fn recalled(
+        &self,
+        mut selecting: Vec<usize>,
+        node: &Node,
+        observations: &Observations,
+        now: Timestamp,
+    ) -> Vec<usize> {
         if !observations.recall_anything(now) {
             return selecting;
         }

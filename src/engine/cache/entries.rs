@@ -32,6 +32,10 @@ pub(super) struct Entry {
     pub(super) selecting: Vec<usize>,
     /// The rule generation at which `selecting` was computed; 0 for never, and while it depends on the time.
     selected_at: u64,
+    /// The rule generation at which the node with these labels was compared with every rule; 0 for never.
+    compared_at: u64,
+    /// UIDs of the active rules that selected it then.
+    matching: Vec<Arc<str>>,
 }
 
 impl Entry {
@@ -51,7 +55,7 @@ impl Entry {
             self.joined = joined;
         }
         if known.is_none_or(|it| it.labels != node.labels) {
-            self.selected_at = 0;
+            (self.selected_at, self.compared_at) = (0, 0);
         }
         self.seen = Some(now.monotonic);
         let observations = &mut self.observations;
@@ -67,6 +71,9 @@ impl Entry {
     /// Keeps a node of which a patch has changed metadata alone.
     pub(super) fn patch(&mut self, node: Kept<Node>, rules: &RuleSet, now: Timestamp) {
         let known = self.node.as_deref().unwrap_or(&node);
+        if known.labels != node.labels {
+            self.compared_at = 0;
+        }
         self.observations.see_labels(known, &node, now);
         self.selected_at = 0;
         self.observations.see_deadlines(&node, &rules.repairing);
@@ -78,7 +85,16 @@ impl Entry {
             && let Some(node) = &self.node
         {
             let set = &rules.set;
-            self.selecting = set.selecting(node, &self.observations, now);
+            // Which rules select it changes with its labels and with those rules alone.
+            let is_known = |index: usize| rules.since[index] <= self.compared_at;
+            let selects = |index: usize| {
+                let uid = &set.rules()[index].uid;
+                is_known(index).then(|| self.matching.contains(uid))
+            };
+            let matching = set.matching(node, selects);
+            self.matching = set.at(&matching).map(|rule| rule.uid.clone()).collect();
+            self.compared_at = rules.generation;
+            self.selecting = set.recalled(matching, node, &self.observations, now);
             self.observations.follow(&set.followed, node, now);
             self.observations.see_deadlines(node, &set.repairing);
             let is_settled = !self.observations.recall_anything(now);

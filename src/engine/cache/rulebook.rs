@@ -41,6 +41,8 @@ pub(crate) struct Rulebook {
     pub set: RuleSet,
     /// Grows whenever `set` changes, and the nodes that this concerns are evaluated again.
     pub generation: u64,
+    /// Since which generation each rule of `set` is as it is.
+    pub since: Vec<u64>,
     /// Whether all rules are suspended, whatever their specs say.
     pub suspends_all: bool,
     has_changed: bool,
@@ -136,6 +138,11 @@ impl Rulebook {
         self.set.beating = std::mem::take(&mut before.beating);
         self.set.former = self.former.iter().cloned().collect();
         self.generation += 1;
+        let since = self.set.rules().iter().map(|rule| {
+            let known = before.rules().iter().position(|it| it == rule);
+            known.map_or(self.generation, |known| self.since[known])
+        });
+        self.since = since.collect();
         let mut changed: Vec<Arc<Rule>> = Vec::new();
         for (a, b) in [
             (before.rules(), self.set.rules()),

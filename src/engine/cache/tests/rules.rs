@@ -253,3 +253,45 @@ fn a_change_of_a_rule_evaluates_no_other_nodes() {
         "heartbeats are followed on all nodes"
     );
 }
+
+#[test]
+fn a_change_of_a_rule_compares_no_other_rule_with_nodes_anew() {
+    // As many as take long to compare, with labels that the nodes have.
+    let long = |name: &str| {
+        let mut rule = rule(name).waits_for("Net");
+        let expression = json!({"key": "pool", "operator": "NotIn", "values": ["none", name]});
+        rule.json()["spec"]["nodeSelector"] = json!({"matchExpressions": vec![expression; 300]});
+        rule.taint(&format!("readiness.k8s.io/{name}"), "NoSchedule")
+    };
+    let others: Vec<_> = (0..40).map(|it| long(&format!("other-{it}"))).collect();
+    let toggled = rule("r").waits_for("Net");
+    let rules: Vec<_> = others.iter().chain([&toggled]).cloned().collect();
+    let mut cache = cache_of(&rules);
+    let nodes: Vec<_> = nodes().iter().map(NodeBuilder::build).collect();
+    let mut change = |rule: &RuleBuilder, version: i64| {
+        let mut rule = rule.clone();
+        rule.json()["metadata"]["resourceVersion"] = json!(version.to_string());
+        cache.apply(Seen::Apply(Object::Rule(rule.object())), now(0));
+        let began = Instant::now();
+        for node in &nodes {
+            cache.select_rules(&node.name, at(0));
+        }
+        let took = began.elapsed();
+        let rules = cache.rules.set.clone();
+        for node in nodes.iter().step_by(9) {
+            let selecting = rules.matching(node, |_| None);
+            let state = cache.node(&node.name).unwrap();
+            assert_eq!(state.selecting, selecting);
+        }
+        took
+    };
+    let one = change(&toggled.clone().selects("pool", "a"), 2);
+    change(&others[7].clone().selects("pool", "a"), 3);
+    let all = cache_of(&rules);
+    let began = Instant::now();
+    for node in &nodes {
+        all.rules.set.matching(node, |_| None);
+    }
+    let anew = began.elapsed();
+    assert!(one * 4 < anew, "{one:?}, where all take {anew:?}");
+}
