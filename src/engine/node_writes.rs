@@ -1,7 +1,7 @@
 //! Writes a node's taints and annotations: picks what to write of a plan, and handles the answer.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use tracing::{debug, warn};
@@ -26,10 +26,15 @@ use nodegate_core::rule::{CompiledSpec, Rule, is_foreign, ownership::Ownership};
 const FEW: u32 = 2;
 /// After this many refusals of its records (about ten seconds), a deleted rule no longer waits for them.
 const GIVEN_UP: u32 = 8;
+/// A node whose last write took longer than this leaves a quarter of the room to others.
+const SLOW: Duration = Duration::from_secs(1);
 
 #[derive(Debug, Default)]
 pub struct WriteWork {
     attempt: Attempt,
+    /// When the last write began.
+    began: Option<Instant>,
+    is_slow: bool,
     /// The write under way; `None` also while the node is read after a conflict.
     write: Option<Box<NodeWrite>>,
     /// Whether the plan was refused for an unknown part. Then each is written alone: others go through, and the refused one shows.
@@ -121,7 +126,10 @@ impl WriteWork {
             out.pacer.refused.forget(Class::Node, &node.name);
             return;
         }
-        let chosen = match self.attempt.backoff.not_before(now) {
+        let begun = out.pacer.under_way(Class::Node);
+        let is_full = self.is_slow && begun * 4 >= out.pacer.at_a_time() * 3;
+        let waits = is_full.then(|| now + SLOW);
+        let chosen = match self.attempt.backoff.not_before(now).max(waits) {
             Some(at) => Err(at),
             None => self.choose(std::mem::take(&mut plan.taints), now),
         };
@@ -131,6 +139,7 @@ impl WriteWork {
         };
         let request = Request::PatchNode(node.name.clone(), patch::node(node, &write));
         self.attempt.under_way = true;
+        self.began = Some(now);
         self.write = Some(Box::new(NodeWrite {
             part,
             completed: completed(node, &plan, &write, startups, out.now),
@@ -181,6 +190,7 @@ impl WriteWork {
     ) -> Option<WriteEnd> {
         let now = out.now.monotonic;
         self.attempt.under_way = false;
+        self.is_slow = self.began.is_some_and(|began| now - began > SLOW);
         let Some(write) = self.write.take() else {
             return Some(WriteEnd::Again(result.ok().map(Box::new)));
         };

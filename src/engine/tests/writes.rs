@@ -312,3 +312,32 @@ fn what_a_guard_holds_back_is_told_again_when_a_zone_gets_into_another_state() {
         assert_eq!(limited(&mut bench), 1, "{again}");
     }
 }
+
+#[test]
+fn nodes_whose_writes_take_long_leave_room_for_another_nodes_first_reaction() {
+    let names: Vec<String> = (0..70).map(|index| format!("slow-{index}")).collect();
+    let nodes: Vec<_> = names.iter().map(|name| node(name)).collect();
+    let mut bench = Bench::new(&[gate()], &[]);
+    bench.held_up =
+        |request| matches!(request, Request::PatchNode(name, _) if name.starts_with("slow"));
+    for node in &nodes {
+        bench.sees(node);
+    }
+    for begun in [64, 6] {
+        assert_eq!(bench.pending.len(), begun);
+        bench.wait(9000);
+        bench.answers();
+    }
+    for name in &names {
+        condition(&mut bench, name, "Net", "True");
+    }
+    bench.wait(3000);
+    assert_eq!(bench.pending.len(), 48);
+    bench.sees(&node("other"));
+    assert_eq!(bench.taints("other"), [GATE], "at once");
+    for _ in 0..2 {
+        bench.answers();
+        bench.wait(3000);
+    }
+    assert_eq!(bench.taints("slow-69"), [""; 0]);
+}
