@@ -8,7 +8,7 @@ mod setbacks;
 mod statuses;
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use tracing::{info, warn};
 
@@ -66,6 +66,8 @@ pub struct RuleWork {
     pub written: WrittenStatus,
     /// When the status was written last.
     pub written_at: Option<Instant>,
+    /// How long the API server took for that.
+    pub took: Duration,
     /// When it was last scheduled only because someone else had overwritten it.
     pub healed_at: Option<Instant>,
 }

@@ -28,6 +28,8 @@ use nodegate_core::guard::Guard;
 use nodegate_core::object::{Node, Version};
 
 const STATUS_INTERVAL: Duration = Duration::from_secs(1);
+/// A status that takes long is written less often: it may take a tenth of the time, but need not wait for longer than this.
+const LONGEST_INTERVAL: Duration = Duration::from_secs(10);
 /// How long a first change waits for related ones.
 const STATUS_DELAY: Duration = Duration::from_millis(200);
 
@@ -50,7 +52,8 @@ impl RuleWork {
     pub fn status_changed(&mut self, out: &mut Outbox) {
         let written = self.written_at;
         let soon = out.now.monotonic + STATUS_DELAY;
-        let at = written.map_or(soon, |written| soon.max(written + STATUS_INTERVAL));
+        let interval = (self.took * 10).clamp(STATUS_INTERVAL, LONGEST_INTERVAL);
+        let at = written.map_or(soon, |written| soon.max(written + interval));
         if !out.want(Job::Status(self.uid.clone()), at) {
             out.count(Count::StatusCoalesced);
         }
@@ -171,6 +174,7 @@ impl Rules {
             return;
         };
         let now = out.now.monotonic;
+        work.took = work.written_at.map_or(Duration::ZERO, |it| now - it);
         let attempt = &mut work.status;
         attempt.ended(result.as_ref().err(), now);
         match result {

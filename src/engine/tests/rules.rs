@@ -116,6 +116,35 @@ fn a_status_that_cannot_be_written_is_tried_again_no_more_than_once_a_second() {
 }
 
 #[test]
+fn a_status_that_takes_the_api_server_long_is_written_less_often() {
+    for (took, written) in [(10, 20), (300, 7), (3000, 2)] {
+        let mut bench = Bench::new(&[gate()], &[node("n")]);
+        bench.wait(3000);
+        bench.held_up = |request| matches!(request, Request::PatchRuleStatus(..));
+        let (mut since, mut begun) = (0, 0);
+        for step in 0..2000 {
+            if step % 10 == 0 {
+                bench.sees(&node(&format!("n-{step}")));
+            }
+            bench.wait(10);
+            since = if bench.pending.is_empty() {
+                0
+            } else {
+                since + 10
+            };
+            if since == 10 {
+                begun += 1;
+            }
+            if since >= took {
+                bench.answers();
+                since = 0;
+            }
+        }
+        assert!((written..=written + 2).contains(&begun), "{took}: {begun}");
+    }
+}
+
+#[test]
 fn an_overwritten_status_is_written_again_at_a_limited_rate() {
     let mut bench = Bench::new(&[gate()], &[node("n")]);
     bench.wait(3000);
