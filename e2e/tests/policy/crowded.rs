@@ -85,7 +85,7 @@ async fn a_kubelet_that_fills_its_annotations_evades_no_rule_and_keeps_none() ->
         is_refused(refusal, "a kubelet may not", words)?;
     }
 
-    let controller = Controller::start(&cluster, &[]).await?;
+    let controller = Controller::start(&cluster, &["--max-first-gated=100%"]).await?;
     let continuous = rule("continuous", TAINTS[0])
         .waits_for(READY)
         .selects(pool.0, pool.1);
