@@ -114,6 +114,8 @@ impl Election {
                 self.read().await.map(|()| false)
             };
             match result {
+                // Another instance may still write.
+                Ok(true) if !self.sightings.may_lead(Instant::now()) => problem = None,
                 Ok(true) => {
                     info!(lease = LEASE_NAME, identity = %self.identity, "leading");
                     return Ok(Term::new(asked));
@@ -173,7 +175,9 @@ impl Election {
                     held => held,
                 };
                 match held {
-                    Ok(true) => Renewal::Held { asked },
+                    Ok(true) if self.sightings.held_before(asked) => Renewal::Held { asked },
+                    // It was made again: what counts is its next renewal.
+                    Ok(true) => Renewal::Failed,
                     Ok(false) => Renewal::Taken,
                     Err(error) => {
                         warn!(lease = LEASE_NAME, "cannot renew the lease: {error}");

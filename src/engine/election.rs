@@ -43,8 +43,10 @@ pub struct Sightings {
     /// The last one, and since when it has been unchanged.
     last: Option<(Sighting, Instant)>,
     is_gone: bool,
-    /// Until when the holder of a Lease that is gone may still write.
-    deprived: Option<Instant>,
+    /// Since when this instance has held it, if it does, without a break in which another one could.
+    held_since: Option<Instant>,
+    /// Until when to leave it to the holder of a Lease that is gone; it may make it again, unseen, even later.
+    former: Option<Instant>,
 }
 
 impl Sightings {
@@ -53,26 +55,48 @@ impl Sightings {
             own,
             last: None,
             is_gone: false,
-            deprived: None,
+            held_since: None,
+            former: None,
         }
     }
 
     /// Notes the Lease as it is now; `None` if there is none.
     pub fn see(&mut self, lease: Option<Sighting>, now: Instant) {
         let known = self.last.as_ref().filter(|_| !self.is_gone);
-        if let Some((known, _)) = known
-            && lease.as_ref().is_none_or(|it| it.uid != known.uid)
+        let known = known.map(|(known, _)| known);
+        let is_same = (known.zip(lease.as_ref())).is_some_and(|(known, it)| known.uid == it.uid);
+        let was_ours = known.is_some_and(|it| it.holder == self.own);
+        let is_ours = lease.as_ref().is_some_and(|it| it.holder == self.own);
+        if let Some(known) = known
+            && !is_same
+            && !was_ours
             && !known.holder.is_empty()
-            && known.holder != self.own
         {
-            self.deprived = Some(now + known.duration.unwrap_or(LEASE_DURATION));
+            self.former = Some(now + known.duration.unwrap_or(LEASE_DURATION));
+        } else if is_same && is_ours && !was_ours {
+            // It was handed over, or has run out.
+            self.former = None;
         }
+        let held_since = self.held_since.filter(|_| is_same && was_ours);
+        self.held_since = is_ours.then(|| held_since.unwrap_or(now));
         self.is_gone = lease.is_none();
         if let Some(lease) = lease
             && self.last.as_ref().is_none_or(|(known, _)| *known != lease)
         {
             self.last = Some((lease, now));
         }
+    }
+
+    /// Whether this instance, which holds the Lease, may begin to lead. One that it made in place of another's must have lasted as
+    /// long as that one may go on after its last renewal.
+    pub fn may_lead(&self, now: Instant) -> bool {
+        let lasts = |since: Instant| since + RENEW_DEADLINE <= now;
+        self.former.is_none() || self.held_since.is_some_and(lasts)
+    }
+
+    /// Whether this instance has held the Lease since before this time. Only then it was renewed, and not made again.
+    pub fn held_before(&self, asked: Instant) -> bool {
+        self.held_since.is_some_and(|since| since < asked)
     }
 
     /// Who holds the Lease, or held it last if it is gone; empty for no one.
@@ -87,10 +111,10 @@ impl Sightings {
             .as_ref()
             .filter(|_| !self.is_gone)
             .map(|(lease, since)| *since + lease.duration.unwrap_or(LEASE_DURATION));
-        let may_write = |until: Option<Instant>| until.is_some_and(|until| now < until);
+        let is_held = !self.holder().is_empty() && runs_out.is_some_and(|until| now < until);
         if self.holder() == self.own {
             LeaseClaim::Renew
-        } else if may_write(self.deprived) || (!self.holder().is_empty() && may_write(runs_out)) {
+        } else if is_held || self.former.is_some_and(|until| now < until) {
             LeaseClaim::Wait
         } else {
             LeaseClaim::Take
@@ -228,6 +252,40 @@ mod tests {
             seen.see(after, gone + later * SECOND);
             assert_eq!(seen.claim(gone + later * SECOND), expected, "{name}");
         }
+    }
+
+    #[test]
+    fn who_takes_a_lease_that_is_gone_leads_once_it_has_held_it_without_a_break() {
+        let start = Instant::now();
+        let mut seen = Sightings::new("me".into());
+        seen.see(Some(lease("1", "other", Some(15))), start);
+        // Somebody deletes it again between two looks, however often it is made.
+        for second in 1..=16 {
+            seen.see(None, start + second * SECOND);
+        }
+        assert_eq!(seen.claim(start + 16 * SECOND), LeaseClaim::Take);
+        #[rustfmt::skip]
+        let looks = [
+            (16, Some("8"), false, false),
+            (18, Some("8"), false, true),
+            (20, None, false, false),
+            (20, Some("9"), false, false),
+            (29, Some("9"), false, true),
+            (30, Some("9"), true, true),
+        ];
+        for (second, uid, may_lead, is_renewed) in looks {
+            let now = start + second * SECOND;
+            seen.see(uid.map(|uid| lease(uid, "me", Some(15))), now);
+            assert_eq!(seen.claim(now), LeaseClaim::Renew);
+            assert_eq!(seen.may_lead(now), may_lead, "{second}");
+            assert_eq!(seen.held_before(now), is_renewed, "{second}");
+        }
+        // One that was handed over is led by at once, whatever was before.
+        seen = Sightings::new("me".into());
+        for (uid, holder) in [("1", "other"), ("2", "other"), ("2", ""), ("2", "me")] {
+            seen.see(Some(lease(uid, holder, Some(15))), start);
+        }
+        assert!(seen.may_lead(start));
     }
 
     #[test]

@@ -81,6 +81,36 @@ async fn somebody_who_deletes_the_lease_makes_no_second_leader() -> Result<()> {
 }
 
 #[tokio::test]
+async fn somebody_who_deletes_the_lease_each_second_makes_no_two_writers_at_a_time() -> Result<()> {
+    const NODES: usize = 5;
+    let cluster = Cluster::start(Options::api_only().audited()).await?;
+    let client = cluster.client().await?;
+    create_nodes(&client, NODES, "False").await?;
+    let leader = Controller::start(&cluster, &ELECTED).await?;
+    eventually_leads(&leader, TAKEOVER).await?;
+    let follower = Controller::start(&cluster, &ELECTED).await?;
+    follower.says("following", TAKEOVER).await?;
+    network_rule("network").create(&client).await?;
+    eventually_gated_nodes(&client, NODES, TAKEOVER).await?;
+    let leases: Api<Lease> = Api::namespaced(client.clone(), NAMESPACE);
+    // No Lease lasts for long enough to be renewed, so nobody leads in the end.
+    for second in 0..40 {
+        let _ = leases.delete(LEASE, &DeleteParams::default()).await;
+        let status = ["True", "False"][second / NODES % 2];
+        set_node_condition(&client, &name(second % NODES), CONDITION, status).await?;
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    }
+    leader
+        .says("could not renew the lease in time", AT_ONCE)
+        .await?;
+    ensure!(!follower.log().contains("leading"), "{}", follower.log());
+    eventually_leads(&follower, TAKEOVER).await?;
+    set_node_condition(&client, &name(0), CONDITION, "True").await?;
+    eventually_gated_nodes(&client, NODES - 1, TAKEOVER).await?;
+    one_writer_at_a_time(&cluster)
+}
+
+#[tokio::test]
 async fn an_instance_that_has_not_seen_everything_leaves_the_lead_to_others() -> Result<()> {
     let cluster = Cluster::start(Options::api_only()).await?;
     let relay = Relay::start(&cluster).await?;

@@ -91,6 +91,13 @@ impl Standing {
         lease.version += 1;
         lease.is_gone = false;
         seen.see(Some(sighting(lease)), clock);
+        let counts = match self.term {
+            None => seen.may_lead(clock),
+            Some(_) => seen.held_before(clock),
+        };
+        if !counts {
+            return Renewal::Failed;
+        }
         Renewal::Held { asked: clock }
     }
 }

@@ -184,3 +184,17 @@ fn a_follower_takes_over() {
     assert!(leads(&run, 1 - leader));
     assert!(held_at(&run, "n3") > s(20));
 }
+
+#[test]
+fn a_lease_that_is_deleted_again_and_again_never_has_two_leaders() {
+    for every in [700, 900, 1000, 1100, 1900, 2000, 2100].map(ms) {
+        for seed in 0..20 {
+            // Who has never seen another hold it takes it at once.
+            let at = |number: u32| s(5) + every * number;
+            let deletions = (1..=30).map(|it| Incident::LeaseDeleted.at(at(it), s(0)));
+            let faults: Vec<Fault> = deletions.collect();
+            let outcome = run(&TWO, seed, &faults, false);
+            assert_eq!(outcome.violation, None, "each {every:?}, seed {seed}");
+        }
+    }
+}

@@ -253,7 +253,9 @@ pub(crate) const PROTECTIONS: &[Protection] = &[
             "Renewal::Taken => if !TAKEN_OUT { return Err(Loss::Taken) },"),
     ]),
     without("a lease that was deleted is anybody's", LEADER, "busy-leader", &[
-        ("src/engine/election.rs", "may_write(self.deprived)", "(!TAKEN_OUT && may_write(self.deprived))"),
+        ("src/engine/election.rs", "self.former.is_some_and(|until| now < until)",
+            "(!TAKEN_OUT && self.former.is_some_and(|until| now < until))"),
+        ("src/engine/election.rs", "self.former.is_none() ||", "TAKEN_OUT || self.former.is_none() ||"),
     ]),
     without("a lease never runs out", LEADER, "busy-leader", &[
         ("src/engine/election.rs", "self.renewed + RENEW_DEADLINE", "self.renewed + RENEW_DEADLINE * 1000"),
