@@ -56,7 +56,7 @@ fn places() -> Vec<(String, Vec<Place<'static>>)> {
         (several.into(), vec![
             (DEPLOYMENT, "containers/0/image", json!("registry.example.com/nodegate:1.2.3")),
             (DEPLOYMENT, "/spec/replicas", json!(3)),
-            (DEPLOYMENT, "containers/0/env/2", json!({"name": "A", "value": "b"})),
+            (DEPLOYMENT, "containers/0/env/8", json!({"name": "A", "value": "b"})),
             (DEPLOYMENT, "priorityClassName", json!("mine")),
             (DEPLOYMENT, "imagePullSecrets", json!([{"name": "registry"}])),
             (DEPLOYMENT, "/spec/template/metadata/labels/team", json!("nodes")),
