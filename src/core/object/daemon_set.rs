@@ -22,6 +22,9 @@ const IGNORE_LABEL: &str = "nodegate.dev/ignore";
 /// The API server keeps the generation of the pod template in this annotation.
 const TEMPLATE_GENERATION: &str = "deprecated.daemonset.template.generation";
 
+/// The longest selector, in bytes of text: its pods are listed by it, and a request's address holds no more than 64 KiB.
+const MAX_SELECTOR: usize = 16 << 10;
+
 /// How long a `DaemonSet` that is deleted counts as there, so that nothing changes: tools delete one and make it again.
 pub(crate) const DELETION_LASTS: SignedDuration = SignedDuration::from_secs(15);
 
@@ -180,6 +183,14 @@ impl Kind for DaemonSet {
         };
         let (selector, template) = (spec.selector, spec.template);
         let selector = selector.and_then(|selector| Selector::parse(&selector).ok());
+        if selector
+            .as_ref()
+            .is_some_and(|it| it.to_string().len() > MAX_SELECTOR)
+        {
+            return Err(Unreadable::new(
+                "spec.selector is too long to list its pods by it",
+            ));
+        }
         let pod = template.spec;
         let mut tolerations = pod.tolerations.unwrap_or_default();
         let own = DAEMON_TOLERATIONS.into_iter();

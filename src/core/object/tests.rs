@@ -369,6 +369,18 @@ fn a_wrong_required_field_is_named() {
 }
 
 #[test]
+fn a_daemon_set_whose_selector_fits_no_request_is_unreadable() {
+    let of = KINDS.iter().find(|it| it.name == "DaemonSet").unwrap();
+    for (count, is_read) in [(100, true), (400, false)] {
+        let mut object = (of.sample)();
+        let values: Vec<_> = (0..count).map(|it| format!("{it:060}")).collect();
+        let expression = json!({"key": "app", "operator": "In", "values": values});
+        object["spec"]["selector"] = json!({"matchExpressions": [expression]});
+        assert_eq!((of.items)(&[object])[0].is_ok(), is_read, "{count}");
+    }
+}
+
+#[test]
 fn a_wrong_optional_field_counts_as_absent() {
     for (kind, place) in [
         ("Node", "/spec/providerID"),
