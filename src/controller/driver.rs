@@ -11,7 +11,6 @@ use super::counts::Counter;
 use super::feed::Watches;
 use super::gauges::Gauges;
 use super::health::{BEAT, Readiness};
-use super::metrics::Metrics;
 use super::requests::Requester;
 use nodegate_engine::election::Loss;
 use nodegate_engine::io::{Answer, Effect, Input, Now, RequestId, Seen};
@@ -62,37 +61,18 @@ pub(super) struct Inputs {
 type Answered = (RequestId, Result<Answer, RequestError>);
 
 pub(super) struct Driver {
-    engine: Engine,
-    requester: Requester,
-    watches: Watches,
-    readiness: watch::Sender<Readiness>,
-    gauges: Gauges,
-    counter: Counter,
-    under_way: JoinSet<Answered>,
+    pub engine: Engine,
+    pub requester: Requester,
+    pub watches: Watches,
+    pub readiness: watch::Sender<Readiness>,
+    pub gauges: Gauges,
+    pub counter: Counter,
+    pub under_way: JoinSet<Answered>,
     /// Inputs that the engine has not taken yet.
-    inputs: Vec<Input>,
+    pub inputs: Vec<Input>,
 }
 
 impl Driver {
-    pub(super) fn new(
-        engine: Engine,
-        requester: Requester,
-        watches: Watches,
-        readiness: watch::Sender<Readiness>,
-        metrics: Metrics,
-    ) -> Self {
-        Self {
-            engine,
-            requester,
-            watches,
-            readiness,
-            gauges: Gauges::new(&metrics.registry),
-            counter: Counter::new(metrics),
-            under_way: JoinSet::new(),
-            inputs: Vec::new(),
-        }
-    }
-
     /// Runs until `shutdown`. Fails on losing the lead (requests under way are cancelled) or giving it up (each is answered).
     pub(super) async fn run(
         mut self,

@@ -23,9 +23,11 @@ use std::time::Duration;
 
 use anyhow::{Context, anyhow};
 use tokio::sync::{mpsc, watch};
+use tokio::task::JoinSet;
 use tracing::info;
 
 use brake::Brake;
+use counts::Counter;
 use driver::{Driver, Inputs, Leadership};
 use feed::{Feeder, Watches};
 use gauges::Gauges;
@@ -211,7 +213,16 @@ pub async fn run(args: ControllerArgs) -> anyhow::Result<()> {
         clock_offset: metrics.clock_offset.with_label_values(&[] as &[&str]),
     };
     let requester = Requester::new(&client, &instance.name, metrics.clone());
-    let driver = Driver::new(engine, requester, watches, readiness, metrics);
+    let driver = Driver {
+        engine,
+        requester,
+        watches,
+        readiness,
+        gauges: Gauges::new(&metrics.registry),
+        counter: Counter::new(metrics),
+        under_way: JoinSet::new(),
+        inputs: Vec::new(),
+    };
     let inputs = Inputs {
         seen,
         leadership,
