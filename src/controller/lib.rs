@@ -72,7 +72,7 @@ pub struct ControllerArgs {
     pub health_probe_bind_address: BindAddress,
 
     /// Let one instance write at a time, elected by a Lease; on by default in a pod that is given no --kubeconfig
-    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    #[arg(long, value_name = "BOOL")]
     pub leader_elect: Option<bool>,
 
     /// Namespace of the Lease; without it the pod's own, or nrr-system
@@ -88,20 +88,17 @@ pub struct ControllerArgs {
     pub status_node_limit: u16,
 
     /// Publish synthesized conditions on nodes, where `kubectl describe node` shows them
-    #[arg(long, value_name = "BOOL", default_value_t = true, num_args = 0..=1, require_equals = true,
-          default_missing_value = "true", action = clap::ArgAction::Set)]
+    #[arg(long, value_name = "BOOL", default_value_t = true, action = clap::ArgAction::Set)]
     pub publish_conditions: bool,
 
     /// Watch Karpenter's `NodeClaim`s and `NodePool`s, so that rules can delete the claims of nodes that do not get
     /// ready (`repair.action: DeleteNodeClaim`); needs the permissions of `config/karpenter`
-    #[arg(long, value_name = "BOOL", default_value_t = false, num_args = 0..=1, require_equals = true,
-          default_missing_value = "true", action = clap::ArgAction::Set)]
+    #[arg(long, value_name = "BOOL", default_value_t = false, action = clap::ArgAction::Set)]
     pub enable_karpenter: bool,
 
     /// Suspend all rules: no node is changed, except that rules being deleted clean up. With leader election the
     /// annotation `nodegate.dev/suspend-all: "true"` on the Lease does the same, without a restart
-    #[arg(long, value_name = "BOOL", default_value_t = false, num_args = 0..=1, require_equals = true,
-          default_missing_value = "true", action = clap::ArgAction::Set)]
+    #[arg(long, value_name = "BOOL", default_value_t = false, action = clap::ArgAction::Set)]
     pub suspend_all: bool,
 
     /// Metrics.

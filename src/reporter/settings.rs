@@ -76,18 +76,15 @@ pub struct ReporterArgs {
     pub check_ca_file: Option<String>,
 
     /// Do not verify the certificate of an https endpoint; only for endpoints on localhost
-    #[arg(long, env, value_name = "BOOL",
-          num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    #[arg(long, env, value_name = "BOOL")]
     pub check_skip_tls_verify: Option<String>,
 
     /// End with exit code 0 once the condition is True and written, for an init container
-    #[arg(long, env, value_name = "BOOL",
-          num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    #[arg(long, env, value_name = "BOOL")]
     pub report_once: Option<String>,
 
     /// Act as system:node:NAME, by constrained impersonation (Kubernetes 1.35 and later); any word but `true` means no
-    #[arg(long, env, value_name = "BOOL",
-          num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    #[arg(long, env, value_name = "BOOL")]
     pub impersonate_node: Option<String>,
 
     /// Address of /metrics, /healthz and /readyz; `0` turns them off [default: :9445]

@@ -36,8 +36,7 @@ pub struct MetricsArgs {
     pub bind_address: BindAddress,
 
     /// Serve metrics over HTTPS, only to clients whose token the API server accepts and who may `get` /metrics
-    #[arg(long = "metrics-secure", value_name = "BOOL", default_value_t = false, num_args = 0..=1, require_equals = true,
-          default_missing_value = "true", action = clap::ArgAction::Set)]
+    #[arg(long = "metrics-secure", value_name = "BOOL", default_value_t = false, action = clap::ArgAction::Set)]
     pub secure: bool,
 
     /// Folder with the tls.crt and tls.key of --metrics-secure, re-read when they change; by default a

@@ -48,6 +48,10 @@ pub fn from_environment(mut flag: Arg) -> Arg {
     if flag.get_value_parser().type_id() == ValueParser::bool().type_id() {
         flag = flag.value_parser(BoolishValueParser::new());
     }
+    if flag.get_value_names().unwrap_or_default() == ["BOOL"] {
+        flag = flag.num_args(0..=1).require_equals(true);
+        flag = flag.default_missing_value("true");
+    }
     if let (Some(name), None) = (flag.get_long(), flag.get_env()) {
         let variable = format!("NODEGATE_{}", name.to_uppercase().replace('-', "_"));
         flag = flag.env(&*variable.leak());

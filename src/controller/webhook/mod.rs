@@ -23,8 +23,7 @@ use surroundings::Surveyor;
 #[derive(Debug, Clone, clap::Args)]
 pub struct WebhookArgs {
     /// Serve the validation webhook for rules
-    #[arg(long, value_name = "BOOL", default_value_t = false, num_args = 0..=1, require_equals = true,
-          default_missing_value = "true", action = clap::ArgAction::Set)]
+    #[arg(long, value_name = "BOOL", default_value_t = false, action = clap::ArgAction::Set)]
     pub enable_webhook: bool,
 
     /// Address of the webhook
