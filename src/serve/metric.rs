@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use prometheus::core::{Collector, MetricVec, MetricVecBuilder};
+use prometheus::core::{Collector, Desc, MetricVec, MetricVecBuilder};
 #[cfg(target_os = "linux")]
 use prometheus::process_collector::ProcessCollector;
 use prometheus::proto::MetricType;
@@ -13,18 +13,8 @@ use prometheus::{TEXT_FORMAT, TextEncoder};
 
 use super::lock;
 
-/// A metric, for the reference pages.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Description {
-    /// Its name.
-    pub name: String,
-    /// `counter`, `gauge` or `histogram`.
-    pub kind: &'static str,
-    /// The names of its labels.
-    pub labels: Vec<String>,
-    /// What it measures.
-    pub help: String,
-}
+/// A metric, for the reference pages, and its type: `counter`, `gauge` or `histogram`.
+pub type Description = (Desc, &'static str);
 
 /// Prometheus' registry, in which names and labels are constants, so an invalid or duplicate one panics.
 #[derive(Debug, Clone, Default)]
@@ -44,7 +34,6 @@ impl Registry {
         new
     }
 
-    /// Registers a metric.
     pub fn add<M: Collector + Clone + 'static>(&self, metric: prometheus::Result<M>) -> M {
         let metric = metric.expect("metric names and labels are valid");
         self.register(metric.clone());
@@ -53,23 +42,17 @@ impl Registry {
 
     fn register(&self, collector: impl Collector + 'static) {
         let families = collector.collect().into_iter();
-        let described = families.zip(collector.desc());
-        let described = described.map(|(family, desc)| Description {
-            name: desc.fq_name.clone(),
-            kind: match family.get_field_type() {
-                MetricType::COUNTER => "counter",
-                MetricType::GAUGE => "gauge",
-                _ => "histogram",
-            },
-            labels: desc.variable_labels.clone(),
-            help: desc.help.clone(),
+        let kinds = families.map(|family| match family.get_field_type() {
+            MetricType::COUNTER => "counter",
+            MetricType::GAUGE => "gauge",
+            _ => "histogram",
         });
+        let described = collector.desc().into_iter().cloned().zip(kinds);
         lock(&self.described).extend(described);
         let registered = self.inner.register(Box::new(collector));
         registered.expect("no two metrics have the same name");
     }
 
-    /// What is registered.
     pub fn descriptions(&self) -> Vec<Description> {
         lock(&self.described).clone()
     }
@@ -95,7 +78,6 @@ impl Registry {
     }
 }
 
-/// Removes the series that name this rule.
 pub fn forget<B: MetricVecBuilder>(metrics: &MetricVec<B>, rule: &str) {
     for family in metrics.collect() {
         for series in family.get_metric() {
@@ -123,7 +105,6 @@ macro_rules! metrics {
         }
 
         impl $name {
-            /// Registers all metrics.
             pub(crate) fn new() -> Self {
                 let to = $registry;
                 Self {
@@ -136,7 +117,6 @@ macro_rules! metrics {
                 }
             }
 
-            /// Removes every series of a rule.
             #[allow(dead_code, reason = "not every table is about rules")]
             pub(crate) fn forget_rule(&self, rule: &str) {
                 $($($crate::metric::forget(&self.$field, rule);)*)*
@@ -157,12 +137,9 @@ mod tests {
     fn a_metric_without_a_value_is_described() {
         let registry = Samples::new().registry;
         assert!(registry.inner.gather().is_empty());
-        let description = Description {
-            name: "changes_total".into(),
-            kind: "counter",
-            labels: vec!["rule".into(), "kind".into()],
-            help: "Changes.".into(),
-        };
-        assert_eq!(registry.descriptions()[0], description);
+        let (described, kind) = &registry.descriptions()[0];
+        assert_eq!((&*described.fq_name, *kind), ("changes_total", "counter"));
+        assert_eq!(described.variable_labels, ["rule", "kind"]);
+        assert_eq!(described.help, "Changes.");
     }
 }

@@ -17,14 +17,14 @@ pub(crate) fn page(parts: &[(&str, Vec<MetricDescription>)]) -> String {
             "\n## {part}\n\n| metric | type | labels | |\n|---|---|---|---|\n"
         );
         let mut metrics: Vec<_> = metrics.iter().collect();
-        metrics.sort_by_key(|metric| &metric.name);
-        for metric in metrics {
-            let labels: Vec<_> = metric.labels.iter().map(|l| format!("`{l}`")).collect();
+        metrics.sort_by_key(|(metric, _)| &metric.fq_name);
+        for (metric, kind) in metrics {
+            let labels = metric.variable_labels.iter();
+            let labels: Vec<_> = labels.map(|l| format!("`{l}`")).collect();
             let _ = writeln!(
                 page,
-                "| `{}` | {} | {} | {} |",
-                metric.name,
-                metric.kind,
+                "| `{}` | {kind} | {} | {} |",
+                metric.fq_name,
                 labels.join(", "),
                 cell(&metric.help),
             );
