@@ -61,69 +61,63 @@ const CHANGES: usize = 1024;
 pub struct ControllerArgs {
     /// Kubeconfig file; without it $KUBECONFIG, ~/.kube/config or the pod's service account is used
     #[arg(long, value_name = "FILE")]
-    pub kubeconfig: Option<PathBuf>,
+    kubeconfig: Option<PathBuf>,
 
     /// Configuration file (YAML) with critical component classes and passing taints; without it, Gardener's class
     #[arg(long, value_name = "FILE")]
-    pub config: Option<PathBuf>,
+    config: Option<PathBuf>,
 
     /// Address of /healthz and /readyz; `0` turns them off
     #[arg(long, value_name = "ADDRESS", default_value = ":8081", value_parser = parse_address)]
-    pub health_probe_bind_address: BindAddress,
+    health_probe_bind_address: BindAddress,
 
     /// Let one instance write at a time, elected by a Lease; on by default in a pod that is given no --kubeconfig
     #[arg(long, value_name = "BOOL")]
-    pub leader_elect: Option<bool>,
+    leader_elect: Option<bool>,
 
     /// Namespace of the Lease; without it the pod's own, or nrr-system
     #[arg(long, value_name = "NAMESPACE")]
-    pub leader_election_namespace: Option<String>,
+    leader_election_namespace: Option<String>,
 
     /// How many nodes are written at a time, at most 1024; `0` for the default
     #[arg(long, value_name = "NODES", default_value_t = WRITES_AT_A_TIME, value_parser = writes_at_a_time)]
-    pub node_concurrent_reconciles: u16,
+    node_concurrent_reconciles: u16,
 
     /// How many nodes each list of a rule's status may name; counts stay exact
     #[arg(long, value_name = "NODES", default_value_t = 20, value_parser = clap::value_parser!(u16).range(0..=5000))]
-    pub status_node_limit: u16,
+    status_node_limit: u16,
 
     /// Publish synthesized conditions on nodes, where `kubectl describe node` shows them
     #[arg(long, value_name = "BOOL", default_value_t = true, action = clap::ArgAction::Set)]
-    pub publish_conditions: bool,
+    publish_conditions: bool,
 
     /// Watch Karpenter's `NodeClaim`s and `NodePool`s, so that rules can delete the claims of nodes that do not get
     /// ready (`repair.action: DeleteNodeClaim`); needs the permissions of `config/karpenter`
     #[arg(long, value_name = "BOOL", default_value_t = false, action = clap::ArgAction::Set)]
-    pub enable_karpenter: bool,
+    enable_karpenter: bool,
 
     /// Suspend all rules: no node is changed, except that rules being deleted clean up. With leader election the
     /// annotation `nodegate.dev/suspend-all: "true"` on the Lease does the same, without a restart
     #[arg(long, value_name = "BOOL", default_value_t = false, action = clap::ArgAction::Set)]
-    pub suspend_all: bool,
+    suspend_all: bool,
 
-    /// Metrics.
     #[command(flatten)]
-    pub metrics: nodegate_serve::scrape::MetricsArgs,
+    metrics: nodegate_serve::scrape::MetricsArgs,
 
-    /// The limits for what a rule's spec.nodegate.disruption leaves out.
     #[command(flatten)]
-    pub disruption: Limits,
+    disruption: Limits,
 
-    /// The validation webhook.
     #[command(flatten)]
-    pub webhook: webhook::WebhookArgs,
+    webhook: webhook::WebhookArgs,
 
-    /// How many requests are made.
     #[command(flatten)]
-    pub limiter: limiter::LimiterArgs,
+    limiter: limiter::LimiterArgs,
 
-    /// What is accepted for the sake of the Node Readiness Controller's Deployments.
     #[command(flatten)]
-    pub unused: unused::UnusedArgs,
+    unused: unused::UnusedArgs,
 
-    /// The log.
     #[command(flatten)]
-    pub log: LogArgs,
+    log: LogArgs,
 }
 
 impl ControllerArgs {
@@ -154,6 +148,7 @@ pub fn metric_descriptions() -> Vec<Description> {
 
 /// Runs the controller until SIGTERM or SIGINT. Fails if it cannot start; later failures are logged and retried.
 pub async fn run(args: ControllerArgs) -> anyhow::Result<()> {
+    args.log.init();
     let config = args.config.as_deref().map(Config::read).transpose()?;
     let runs_with = RunsWith {
         config: config.unwrap_or_default(),

@@ -4,7 +4,7 @@ use nodegate_engine::Rate;
 
 /// How many requests that change something the API server is asked for.
 #[derive(Debug, Clone, Copy, Default, clap::Args)]
-pub struct LimiterArgs {
+pub(crate) struct LimiterArgs {
     /// How many requests that change something may be made a second, Events among them; without it, or with 0, as many as
     /// the API server accepts
     #[arg(long, value_name = "RATE", allow_negative_numbers = true)]
@@ -17,7 +17,7 @@ pub struct LimiterArgs {
 
 impl LimiterArgs {
     /// The configured rate; `None` means no limit.
-    pub fn rate(self) -> Option<Rate> {
+    pub(crate) fn rate(self) -> Option<Rate> {
         let rate = self.kube_api_qps;
         let per_second = rate.filter(|rate| rate.is_finite() && *rate > 0.0)?;
         let burst = self.kube_api_burst.filter(|burst| *burst > 0);

@@ -6,7 +6,6 @@ use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitCode};
 
 use nodegate_cluster::process;
-use nodegate_controller::{self as controller, ControllerArgs};
 use tokio::runtime;
 
 fn main() -> ExitCode {
@@ -16,11 +15,7 @@ fn main() -> ExitCode {
     }
     let words = env::args_os().map(two_dashes);
     let threads = runtime::Builder::new_multi_thread();
-    process::main(words, threads, async |args: ControllerArgs| {
-        args.log.init();
-        controller::run(args).await?;
-        Ok(ExitCode::SUCCESS)
-    })
+    process::main(words, threads, nodegate_controller::run)
 }
 
 /// Becomes the reporter that is beside this program.
@@ -48,13 +43,16 @@ fn two_dashes(word: OsString) -> OsString {
 mod tests {
     use super::*;
     use clap::{CommandFactory, Parser};
+    use nodegate_controller::ControllerArgs;
 
-    fn parse(words: &str) -> ControllerArgs {
+    /// What these words say, as the arguments show it.
+    fn parse(words: &str) -> String {
         let words = words.split_whitespace().map(OsString::from);
         let words = std::iter::once("/manager".into())
             .chain(words)
             .map(two_dashes);
-        ControllerArgs::try_parse_from(words).unwrap_or_else(|error| panic!("{error}"))
+        let args = ControllerArgs::try_parse_from(words);
+        format!("{:?}", args.unwrap_or_else(|error| panic!("{error}")))
     }
 
     #[test]
@@ -73,9 +71,14 @@ mod tests {
         let args = parse(
             "-leader-elect -metrics-bind-address=:8080 -zap-log-level debug -kube-api-qps -1 -node-concurrent-reconciles=0",
         );
-        assert!(args.leader_elect == Some(true) && args.metrics.bind_address.0.is_some());
-        assert!(format!("{:?}", args.log).contains("debug"));
-        assert_eq!(args.node_concurrent_reconciles, 64);
+        for said in [
+            "leader_elect: Some(true)",
+            "metrics: MetricsArgs { bind_address: BindAddress(Some([::]:8080))",
+            "log: LogArgs { level: \"debug\"",
+            "node_concurrent_reconciles: 64",
+        ] {
+            assert!(args.contains(said), "{said}: {args}");
+        }
         for kept in ["-h", "--help", "-1", "-", "--", "a-b"] {
             assert_eq!(two_dashes(kept.into()), *kept);
         }
@@ -95,8 +98,9 @@ mod tests {
         ] {
             for word in words.split(' ') {
                 let args = parse(&format!("--enable-webhook={word} --leader-elect={word}"));
-                assert_eq!(args.webhook.enable_webhook, expected, "{word}");
-                assert_eq!(args.leader_elect, Some(expected), "{word}");
+                let webhook = format!("enable_webhook: {expected}");
+                let elects = format!("leader_elect: Some({expected})");
+                assert!(args.contains(&webhook) && args.contains(&elects), "{word}");
             }
         }
     }
@@ -104,7 +108,7 @@ mod tests {
     #[test]
     fn the_last_value_of_a_repeated_flag_counts() {
         let args = parse("--leader-elect --leader-elect=false --log-format=text --log-format=json");
-        assert_eq!(args.leader_elect, Some(false));
-        assert!(format!("{:?}", args.log).contains("Json"));
+        assert!(args.contains("leader_elect: Some(false)"), "{args}");
+        assert!(args.contains("log_format: Json"), "{args}");
     }
 }

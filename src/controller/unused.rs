@@ -6,7 +6,7 @@ macro_rules! unused {
     ($($field:ident $flag:literal: $why:literal;)+) => {
         /// Flags that are accepted and change nothing.
         #[derive(Debug, Clone, Default, clap::Args)]
-        pub struct UnusedArgs {
+        pub(crate) struct UnusedArgs {
             $(#[arg(long, hide = true, num_args = 0..=1, default_missing_value = "true")]
             $field: Option<String>,)+
         }
@@ -35,7 +35,6 @@ unused! {
 }
 
 impl UnusedArgs {
-    /// Logs which given flags change nothing.
     pub(super) fn log(&self) {
         for (flag, why) in self.given() {
             info!("{flag} is ignored: {why}");

@@ -48,6 +48,7 @@ pub fn metric_descriptions() -> Vec<Description> {
 /// Checks and reports until SIGTERM or SIGINT; with `REPORT_ONCE`, until the condition is `True`. Fails if it cannot start, or is
 /// stopped before a `REPORT_ONCE` success; later failures are logged and retried.
 pub async fn run(args: ReporterArgs) -> anyhow::Result<()> {
+    args.log.init();
     let settings = ReporterSettings::read(&args)?;
     let shutdown = told_to_stop().context("cannot handle signals")?;
     if settings.endpoint.is_tls() {

@@ -3,15 +3,10 @@
 use std::process::ExitCode;
 
 use nodegate_cluster::process;
-use nodegate_reporter::{self as reporter, ReporterArgs};
 use tokio::runtime;
 
 fn main() -> ExitCode {
     // One thread: the reporter runs on every node and mostly sleeps.
     let thread = runtime::Builder::new_current_thread();
-    process::main(std::env::args_os(), thread, async |args: ReporterArgs| {
-        args.log.init();
-        reporter::run(args).await?;
-        Ok(ExitCode::SUCCESS)
-    })
+    process::main(std::env::args_os(), thread, nodegate_reporter::run)
 }

@@ -95,9 +95,8 @@ pub struct ReporterArgs {
     #[arg(long, value_name = "FILE")]
     pub kubeconfig: Option<PathBuf>,
 
-    /// The log.
     #[command(flatten)]
-    pub log: LogArgs,
+    pub(super) log: LogArgs,
 }
 
 #[derive(Debug, Clone, PartialEq)]

@@ -1,7 +1,7 @@
 //! What all programs do: parse their arguments, run, and end with an exit code and one line that says why.
 
 use std::ffi::OsString;
-use std::process::ExitCode;
+use std::process::{ExitCode, Termination};
 
 use clap::builder::{BoolishValueParser, Resettable, StyledStr, ValueParser};
 use clap::{Arg, Command, Parser};
@@ -19,7 +19,7 @@ const USAGE: u8 = 64;
 pub struct UsageError(pub String);
 
 /// Parses these words, runs what they ask for on such a runtime, and prints what went wrong.
-pub fn main<P: Parser, R: Future<Output = anyhow::Result<ExitCode>>>(
+pub fn main<P: Parser, T: Termination, R: Future<Output = anyhow::Result<T>>>(
     words: impl IntoIterator<Item = OsString>,
     mut runtime: runtime::Builder,
     run: impl FnOnce(P) -> R,
@@ -35,6 +35,7 @@ pub fn main<P: Parser, R: Future<Output = anyhow::Result<ExitCode>>>(
     };
     let runtime = runtime.enable_all().build().map_err(anyhow::Error::from);
     let ended = runtime.and_then(|runtime| runtime.block_on(run(parsed)));
+    let ended = ended.map(Termination::report);
     ended.unwrap_or_else(|error| {
         let text = with_causes(error.as_ref());
         eprintln!("error: {}", printable_lines(&text));

@@ -21,7 +21,7 @@ use surroundings::Surveyor;
 
 /// The validation webhook.
 #[derive(Debug, Clone, clap::Args)]
-pub struct WebhookArgs {
+pub(crate) struct WebhookArgs {
     /// Serve the validation webhook for rules
     #[arg(long, value_name = "BOOL", default_value_t = false, action = clap::ArgAction::Set)]
     pub enable_webhook: bool,
