@@ -1,6 +1,7 @@
 //! The parts of an installation: each is read by a request of its own that writes nothing, and judged by a function of the answer.
 
 #![allow(clippy::disallowed_methods, reason = "it deals with the cluster now")]
+#![allow(clippy::unnecessary_wraps, reason = "every verdict is one")]
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -22,7 +23,7 @@ use tokio_rustls::rustls::pki_types::CertificateDer;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
 
 use crate::read::ObjectSource;
-use crate::snapshot::{Controller, Leader, Snapshot};
+use crate::snapshot::{Leader, Snapshot};
 use nodegate_cluster::certificate::end;
 use nodegate_cluster::process::is_nodegate;
 use nodegate_cluster::{Cluster, ResourceKind, client};
@@ -95,7 +96,6 @@ pub(crate) async fn installation(source: &ObjectSource, snapshot: &Snapshot) -> 
     findings.collect()
 }
 
-/// The API server's version, and the time on its clock.
 async fn version(cluster: &Cluster) -> Result<(Info, Option<Timestamp>), String> {
     let mut request = Request::new(Body::empty());
     *request.uri_mut() = Uri::from_static("/version");
@@ -109,17 +109,14 @@ async fn version(cluster: &Cluster) -> Result<(Info, Option<Timestamp>), String>
     Ok((version, client::served_at(&head.headers)))
 }
 
-#[allow(clippy::unnecessary_wraps, reason = "every verdict is one")]
 fn ok(message: impl Into<String>) -> PartState {
     Ok((Severity::Ok, message.into(), String::new()))
 }
 
-#[allow(clippy::unnecessary_wraps, reason = "every verdict is one")]
 fn failed(message: impl Into<String>, fix: impl Into<String>) -> PartState {
     Ok((Severity::Error, message.into(), fix.into()))
 }
 
-#[allow(clippy::unnecessary_wraps, reason = "every verdict is one")]
 fn warning(message: impl Into<String>, fix: impl Into<String>) -> PartState {
     Ok((Severity::Warning, message.into(), fix.into()))
 }
@@ -355,7 +352,7 @@ fn last_end(pem: &[u8]) -> Option<(Timestamp, bool)> {
 
 fn controller(
     found: Result<Option<&Leader>, String>,
-    controllers: &[Controller],
+    instances: &[(String, bool)],
     now: Timestamp,
 ) -> PartState {
     let look = |namespace: &str| format!("check the controller: kubectl -n {namespace} get pods");
@@ -364,10 +361,10 @@ fn controller(
         return warning(message, look(NAMESPACE));
     };
     let mut images: BTreeMap<&str, (usize, usize)> = BTreeMap::new();
-    for controller in controllers {
-        let (all, ready) = images.entry(&controller.image).or_default();
+    for (image, is_ready) in instances {
+        let (all, ready) = images.entry(image).or_default();
         *all += 1;
-        *ready += usize::from(controller.ready);
+        *ready += usize::from(*is_ready);
     }
     let images = images.into_iter().map(|(image, (all, ready))| {
         format!(", {image} ({}, {ready} ready)", counted(all, "instance"))

@@ -25,7 +25,6 @@ pub(super) struct Checkup {
     pub daemon_sets: usize,
     /// The parts of the installation, and what is wrong with rules and cluster, errors first.
     pub findings: Vec<Finding>,
-    /// What could not be read.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
     /// Which lists were refused, if any: they may hold more faults.

@@ -8,7 +8,7 @@ use k8s_openapi::api::core::v1::{ConfigMap, Pod};
 
 use super::source::{ObjectSource, record_gap};
 use crate::failure::CliError;
-use crate::snapshot::{Controller, Leader, LeaderHealth};
+use crate::snapshot::{Leader, LeaderHealth, image, is_ready};
 use nodegate_cluster::process::is_nodegate;
 use nodegate_cluster::{Gap, ResourceKind};
 use nodegate_core::api::names::{CONFIG_MAP, LEASE, NAMESPACE};
@@ -63,11 +63,18 @@ pub(super) async fn config(
 }
 
 /// The instances in the Lease's namespace. No decision needs them, so that a refusal is no gap.
-pub(super) async fn instances(source: &ObjectSource, leader: Option<&Leader>) -> Vec<Controller> {
+pub(super) async fn instances(
+    source: &ObjectSource,
+    leader: Option<&Leader>,
+) -> Vec<(String, bool)> {
     let Some(leader) = leader else {
         return Vec::new();
     };
     let filter = Filter::of_controllers(Some(&leader.namespace));
     let pods = source.all::<Pod>(ResourceKind::Pods, &filter).await;
-    pods.iter().flatten().filter_map(Controller::of).collect()
+    let instances = pods.iter().flatten().filter_map(|pod| {
+        let container = pod.spec.as_ref()?.containers.first()?;
+        Some((image(container).to_owned(), is_ready(pod)))
+    });
+    instances.collect()
 }

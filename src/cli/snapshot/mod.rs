@@ -21,11 +21,10 @@ use nodegate_core::rule::{CompiledSpec, Rule};
 use nodegate_core::selector::Filter;
 use nodegate_engine::{Broken, Forecast, says_all_suspended};
 pub(crate) use pod::{
-    Controller, PendingPod, UnreadyPod, condition, culprit, is_ready, last_seen, node_of, owner,
-    phase, unready_since,
+    PendingPod, UnreadyPod, condition, culprit, is_ready, last_seen, node_of, owner, phase,
+    unready_since,
 };
 
-/// The cluster at one time.
 #[derive(Debug)]
 pub struct Snapshot {
     pub(crate) at: Timestamp,
@@ -36,7 +35,8 @@ pub struct Snapshot {
     /// The leader's limits, if it says them.
     pub(crate) limits: Option<Limits>,
     pub(crate) leader: Option<Leader>,
-    pub(crate) controllers: Vec<Controller>,
+    /// The image of each instance of the controller, and whether it is Ready.
+    pub(crate) controllers: Vec<(String, bool)>,
     pub(crate) unready: BTreeMap<ObjectKey, UnreadyPod>,
     pub(crate) manifests: Manifests,
     /// What stands on nodes under the name of a `DaemonSet` that rules name and that does not exist, as a phrase.

@@ -196,23 +196,6 @@ impl PendingPod {
     }
 }
 
-/// An instance of the controller, read from its pod.
-#[derive(Debug)]
-pub(crate) struct Controller {
-    pub image: String,
-    pub ready: bool,
-}
-
-impl Controller {
-    pub(crate) fn of(pod: &Pod) -> Option<Self> {
-        let container = pod.spec.as_ref()?.containers.first()?;
-        Some(Self {
-            image: container.image.clone().unwrap_or_default(),
-            ready: is_ready(pod),
-        })
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -139,11 +139,11 @@ pub(super) fn status(snapshot: &Snapshot) -> ClusterStatus {
     // Unknown times come last.
     held.sort_by_key(|it| (it.since.is_none(), it.since, &it.node));
     let (leader, instances) = (snapshot.leader.as_ref(), &snapshot.controllers);
-    let ready = instances.iter().filter(|it| it.ready);
+    let ready = instances.iter().filter(|(_, is_ready)| *is_ready);
     ClusterStatus {
         versions: Versions {
             client: env!("CARGO_PKG_VERSION"),
-            controllers: instances.iter().map(|it| it.image.clone()).collect(),
+            controllers: instances.iter().map(|it| it.0.clone()).collect(),
         },
         leader: leader.map(|lease| LeaderStatus {
             lease: lease.clone(),

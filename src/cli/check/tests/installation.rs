@@ -133,10 +133,7 @@ fn who_leads_is_judged() {
             }),
             rival,
         };
-        let pod = |ready| Controller {
-            image: "example.com/nodegate:0.1.0".into(),
-            ready,
-        };
+        let pod = |ready| ("example.com/nodegate:0.1.0".to_owned(), ready);
         controller(Ok(Some(&leader)), &[pod(true), pod(false)], at(0))
     };
     let leads = |holder: &str, renewed, suspends_all| judge(holder, renewed, suspends_all, None);
