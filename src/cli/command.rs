@@ -187,7 +187,6 @@ pub(super) struct CommonArgs {
     pub color: ColorChoice,
 }
 
-/// How an answer is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(super) enum Output {
     /// For people.

@@ -17,6 +17,7 @@
 //! 5. Tests of values stay beside the code; `docs/kubectl.md` has the output on a real cluster, which `e2e/tests/cli` checks.
 //!    it.
 
+#![allow(missing_docs, reason = "a doc says what the name does not")]
 #![cfg_attr(
     test,
     allow(clippy::disallowed_methods, reason = "tests may begin at any time")

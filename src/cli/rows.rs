@@ -21,22 +21,18 @@ use nodegate_core::rule::ownership::BootstrapRecord;
 use nodegate_core::rule::{Reach, Rule};
 use nodegate_engine::holding;
 
-/// What one rule makes of one node.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct RuleOnNode {
     pub(crate) node: Arc<str>,
-    /// The rule's name.
     pub rule: Arc<str>,
     /// The other rules with the same effect, in lists that name each node once.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) others: Vec<Arc<str>>,
-    /// The rule's effect on the node.
     pub state: State,
     /// The rule's taint, as `key:effect`.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub(crate) taint: String,
     pub(crate) mode: EnforcementMode,
-    /// Whether the node has the taint.
     pub tainted: bool,
     /// Whether the rule is being deleted, and its taint is still to be removed.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
@@ -55,7 +51,6 @@ pub struct RuleOnNode {
 }
 
 states! {
-    /// The effect of a rule on a node.
     pub enum State {
         /// The node has the taint and keeps it.
         Held = Bad "held",
@@ -69,9 +64,7 @@ states! {
         Waiting = Poor "waiting to be gated",
         /// The node does not have the taint, and is not to get it.
         NotHeld = Good "not held",
-        /// A dry run that would hold the node.
         WouldHold = Poor "would be held",
-        /// A dry run that would not hold the node.
         WouldNotHold = Good "would not be held",
         /// A rule with precedence governs the same taint.
         Conflicted = Poor "conflicted",

@@ -27,7 +27,6 @@ use tower::{BoxError, service_fn};
 
 use super::client;
 
-/// A client for watches, whose bookmarks are visible.
 pub fn client(config: Config) -> Result<Client, client::Error> {
     let namespace = config.default_namespace.clone();
     let client = client::connect(config)?;

@@ -19,9 +19,7 @@ use super::causes::with_causes;
 
 const METADATA_ONLY: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
 
-/// Why no API server can be reached.
 #[derive(Debug, thiserror::Error)]
-#[allow(missing_docs, reason = "the messages say it")]
 pub enum Error {
     #[error("cannot use kubeconfig {path}: {problem} (check the file that --kubeconfig names)")]
     Kubeconfig { path: String, problem: String },
@@ -70,7 +68,6 @@ pub async fn config(
     Ok(config)
 }
 
-/// The cluster's name in the kubeconfig.
 pub(crate) fn cluster_name(kubeconfig: Option<&Path>, context: Option<&str>) -> Option<String> {
     let read = kubeconfig.map_or_else(Kubeconfig::read, Kubeconfig::read_from);
     let read = read.ok()?;
@@ -161,7 +158,6 @@ pub fn served_at(headers: &HeaderMap) -> Option<Timestamp> {
     rfc2822::parse(date).ok().map(|date| date.timestamp())
 }
 
-/// How long the API server asks to wait before a retry, if it does.
 pub fn retry_after(status: &Status) -> Option<Duration> {
     let seconds = status.details.as_ref()?.retry_after_seconds;
     (seconds > 0).then(|| Duration::from_secs(seconds.into()))

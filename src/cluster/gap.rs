@@ -11,9 +11,7 @@ use nodegate_core::object::ResourceKind;
 /// A kind that could not be read, at all or to its end.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Gap {
-    /// The kind.
     pub kind: ResourceKind,
-    /// Whether it is forbidden.
     pub forbidden: bool,
     /// Whether the cluster has no such resource.
     #[serde(skip)]
@@ -23,7 +21,6 @@ pub struct Gap {
 }
 
 impl Gap {
-    /// A kind that could not be read to its end, and why.
     pub fn failed(kind: ResourceKind, why: impl Into<String>) -> Self {
         Self {
             kind,
@@ -33,7 +30,6 @@ impl Gap {
         }
     }
 
-    /// A resource that the cluster does not have.
     pub fn absent(kind: ResourceKind) -> Self {
         Self {
             absent: true,
@@ -41,7 +37,6 @@ impl Gap {
         }
     }
 
-    /// The API server at this address gave no answer.
     pub(crate) fn of(kind: ResourceKind, error: &Error, server: &str) -> Self {
         match error {
             Error::Api(status) if status.code == 404 => Self::absent(kind),

@@ -23,7 +23,6 @@ const ATTEMPTS: usize = 3;
 /// The objects of a list, as JSON. It ends with the list, or with an error.
 pub type Objects<'a> = LocalBoxStream<'a, Result<String, Gap>>;
 
-/// A connection to an API server, to list and watch.
 #[derive(Clone)]
 pub struct Cluster {
     /// Its watches show bookmarks.
@@ -114,7 +113,6 @@ impl Cluster {
         self.answered(api.get_opt(name).await)
     }
 
-    /// The answer, or why this API server gave none.
     pub fn answered<T>(&self, answer: kube::Result<T>) -> Result<T, String> {
         answer.map_err(|error| why(&error, &self.server))
     }

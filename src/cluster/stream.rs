@@ -26,7 +26,6 @@ pub fn rbac(about: &str) -> &'static str {
 /// What a watch shows. An error does not end it.
 pub type Events = BoxStream<'static, watcher::Result<Seen>>;
 
-/// What a watch of these objects shows.
 pub fn events(client: &Client, watch: Watch, scope: &Filter) -> Events {
     match watch {
         Watch::Nodes => shown(client, watch, scope, Object::Node),
@@ -74,7 +73,6 @@ fn shown<T: Kind + Send + 'static>(
     watcher(api, config).map_ok(seen).boxed()
 }
 
-/// The API server's refusal, if it is one.
 pub fn refusal(error: &watcher::Error) -> Option<&Status> {
     match error {
         watcher::Error::WatchError(status)

@@ -94,7 +94,6 @@ impl Requester {
         }
     }
 
-    /// Makes a request and returns its answer, or an error when the deadline passes.
     pub(super) async fn make(&self, request: engine::Request) -> Result<Answer, RequestError> {
         let client = &self.client;
         match request {
@@ -185,7 +184,6 @@ impl Requester {
         posted.map(drop)
     }
 
-    /// Makes a write, and counts its duration and failures.
     async fn counted<T>(
         &self,
         object: &str,

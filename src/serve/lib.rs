@@ -1,6 +1,8 @@
 //! Servers for the webhook, `/metrics` and the probes, each on its own address; handlers live elsewhere. Anyone can connect, so
 //! each bounds what a client can make it keep (`permits`); `/metrics` can require the API server's permission (`access`).
 
+#![allow(missing_docs, reason = "a doc says what the name does not")]
+
 mod access;
 pub mod address;
 pub mod metric;

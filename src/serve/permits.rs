@@ -10,7 +10,6 @@ use super::lock;
 
 const NEVER_CLOSED: &str = "no semaphore is ever closed";
 
-/// How many may do something at a time, in all and from one address.
 pub struct Permits {
     all: Arc<Semaphore>,
     /// The most of one address.
@@ -23,7 +22,6 @@ pub struct Permits {
 pub(crate) type Permit = (OwnedSemaphorePermit, OwnedSemaphorePermit);
 
 impl Permits {
-    /// So many in all, and for each address.
     pub fn new(all: usize, each: usize) -> Self {
         Self {
             all: Arc::new(Semaphore::new(all)),

@@ -27,7 +27,6 @@ pub(crate) struct DaemonSetExplanation {
     pub notes: Vec<String>,
 }
 
-/// Explains a `DaemonSet` that exists.
 pub(crate) fn explain_daemon_set(snapshot: &Snapshot, key: &ObjectKey) -> DaemonSetExplanation {
     let view = &snapshot.view;
     let rules = view.cached_rules().values().map(|cached| &*cached.rule);

@@ -15,10 +15,8 @@ use nodegate_core::condition::{Detail, Hint, Source, is_under_our_domain};
 use nodegate_core::object::{Node, ObjectKey};
 use nodegate_core::plan::ConditionOutcome;
 
-/// A condition of a rule on a node.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ConditionOnNode {
-    /// The condition's type.
     #[serde(rename = "type")]
     pub kind: Arc<str>,
     /// The status that counts for the rule.

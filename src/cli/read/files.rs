@@ -15,7 +15,6 @@ use crate::failure::CliError;
 use nodegate_cluster::{Gap, ResourceKind, objects};
 use nodegate_core::api::misplaced;
 
-/// The file that describes the dump.
 pub(crate) const ABOUT: &str = "dump.json";
 /// The version of the dump format. It increases when older binaries could no longer read it.
 pub(crate) const FORM: u32 = 1;
@@ -28,7 +27,6 @@ pub(crate) struct AboutDump {
     pub at: Timestamp,
     #[serde(default)]
     pub cluster: String,
-    /// The kinds that could not be read, and why.
     #[serde(default)]
     pub missing: Vec<Gap>,
 }

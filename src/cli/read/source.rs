@@ -30,9 +30,7 @@ pub struct Lists {
     pub at: Timestamp,
     /// The name of their cluster; empty if it is unknown.
     pub cluster: String,
-    /// The objects of each kind.
     pub objects: BTreeMap<ResourceKind, Vec<String>>,
-    /// The kinds that could not be read.
     pub missing: Vec<Gap>,
     /// Whether these are manifests: other objects may exist elsewhere.
     pub are_files: bool,
@@ -41,7 +39,6 @@ pub struct Lists {
 }
 
 impl Lists {
-    /// These objects and no others.
     pub fn of(at: Timestamp, objects: BTreeMap<ResourceKind, Vec<String>>) -> Self {
         Self {
             at,
@@ -87,7 +84,6 @@ impl ObjectSource {
         stream::iter(objects.map(Ok).collect::<Vec<_>>()).boxed_local()
     }
 
-    /// The decoded objects of a kind that pass the filter.
     pub(crate) async fn all<T: DeserializeOwned>(
         &self,
         kind: ResourceKind,

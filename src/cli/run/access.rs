@@ -71,7 +71,6 @@ pub(super) fn write(text: &str) -> io::Result<bool> {
     }
 }
 
-/// Writes what is the whole answer.
 pub(super) fn print(text: &str) -> anyhow::Result<ExitCode> {
     write(text)?;
     Ok(ExitCode::SUCCESS)

@@ -62,7 +62,6 @@ pub(super) async fn run(common: &CommonArgs) -> anyhow::Result<ExitCode> {
     }
 }
 
-/// A node and a rule.
 type Pair = (Arc<str>, Arc<str>);
 
 /// A line for each taint of a rule that came, stays for another reason than before, or went: time, node, what, rule, why.

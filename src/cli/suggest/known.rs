@@ -3,7 +3,6 @@
 use crate::snapshot::{Agent, Manifests};
 use nodegate_core::object::ObjectKey;
 
-/// The sidecar of CSI drivers.
 const REGISTRAR: &str = "csi-node-driver-registrar";
 
 #[derive(Debug)]

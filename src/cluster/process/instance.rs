@@ -2,7 +2,6 @@
 
 use nodegate_core::api::names::NAMESPACE;
 
-/// The identity of this process.
 pub struct Instance {
     /// The pod's name, or the host's.
     pub name: String,

@@ -22,7 +22,6 @@ use tracing_subscriber::registry::LookupSpan;
 const MOST: u64 = 300;
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// What is logged, and how.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub struct LogArgs {
     /// What is logged: error, info, debug, or a tracing filter such as nodegate=debug
@@ -74,7 +73,6 @@ impl LogArgs {
 /// How many lines of each kind there are, with the message of the last that is logged.
 type Kinds = HashMap<Identifier, (u64, Value)>;
 
-/// Writes events as lines.
 #[derive(Default)]
 struct Lines {
     format: LogFormat,

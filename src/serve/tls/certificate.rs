@@ -35,7 +35,6 @@ pub struct ServingCertificate {
     pub(super) certified: Arc<CertifiedKey>,
 }
 
-/// Why a chain and a key cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CertificateError {
     #[error("the certificate cannot be used: {0}")]
@@ -48,7 +47,6 @@ pub enum CertificateError {
     Issue(String),
 }
 
-/// The cryptography of what is served.
 pub(super) fn provider() -> Arc<CryptoProvider> {
     Arc::new(ring::default_provider())
 }

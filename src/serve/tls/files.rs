@@ -12,7 +12,6 @@ use super::serving::{Certificates, ClientAuthorities, authorities};
 /// How often the files are re-read: they are small, and few watchers notice how a mounted Secret changes (by symbolic links).
 const POLL: Duration = Duration::from_secs(2);
 
-/// Why the files cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum FilesError {
     #[error("{0} is not there: put the certificate's Secret in this folder")]

@@ -43,7 +43,6 @@ const RETRY: Duration = Duration::from_secs(1);
 const SHORTLY: Duration = Duration::from_millis(100);
 const DEADLINE: Duration = Duration::from_secs(10);
 
-/// The webhook's certificate, which replicas share in a Secret and renew.
 pub struct ManagedCertificate {
     /// The Secret's namespace and name.
     secret: String,

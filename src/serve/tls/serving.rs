@@ -22,7 +22,6 @@ impl Certificates {
         Self(Arc::new(Mutex::new(state)))
     }
 
-    /// Serves this certificate from now on, or none for this reason.
     pub(crate) fn set(&self, state: Result<ServingCertificate, String>) {
         *lock(&self.0) = state;
     }
@@ -50,7 +49,6 @@ impl Certificates {
         TlsAcceptor::from(Arc::new(config))
     }
 
-    /// Why there is no certificate.
     pub fn problem(&self) -> Option<String> {
         lock(&self.0).as_ref().err().cloned()
     }
