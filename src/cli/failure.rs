@@ -14,9 +14,6 @@ pub enum CliError {
     Config(#[from] config::ConfigError),
     #[error("{0}")]
     Input(String),
-    /// The answer needs something that could not be read.
-    #[error("the answer is incomplete: {0}")]
-    Incomplete(String),
 }
 
 /// The error of a command that requires this kind.

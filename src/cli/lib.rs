@@ -14,8 +14,7 @@
 //! 2. The value implements `page::Render` for a `page::Page`; a long implementation goes into `text.rs` beside it.
 //! 3. `command::Command` gets a variant with a struct of its flags, and `run` a line with what to read (`snapshot::Wanted`) and the
 //!    function. A kind that no command reads yet also needs [`ResourceKind`] and `read/builder.rs`.
-//! 5. Tests of values stay beside the code; `docs/kubectl.md` has the output on a real cluster, which `e2e/tests/cli` checks.
-//!    it.
+//! 4. Tests of values stay beside the code; `docs/kubectl.md` has the output on a real cluster, which `e2e/tests/cli` checks.
 
 #![allow(missing_docs, reason = "a doc says what the name does not")]
 #![cfg_attr(

@@ -259,5 +259,6 @@ fn say<A: Render>(answer: &A, common: &CommonArgs, at: Timestamp) -> anyhow::Res
 
 /// Fails if the answer needs lists that could not be read.
 fn complete(unread: Option<String>) -> Result<(), CliError> {
-    unread.map_or(Ok(()), |unread| Err(CliError::Incomplete(unread)))
+    let incomplete = |unread| CliError::Input(format!("the answer is incomplete: {unread}"));
+    unread.map_or(Ok(()), |unread| Err(incomplete(unread)))
 }

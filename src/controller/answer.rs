@@ -15,16 +15,6 @@ pub(super) async fn within<T>(
     }
 }
 
-/// The API server's reason for forbidding a write, with what to do about it. An admission policy's message already says so.
-fn with_remedy(message: String) -> String {
-    if message.contains("ValidatingAdmissionPolicy") {
-        return message;
-    }
-    let rbac = rbac(&message);
-    format!("{message} (grant it with `kubectl apply -k {rbac}`)")
-}
-
-/// What an error of a request means to the engine.
 fn failed(error: kube::Error) -> RequestError {
     let status = match error {
         kube::Error::Api(status) => status,
@@ -50,7 +40,13 @@ fn failed(error: kube::Error) -> RequestError {
         404 => RequestError::Gone,
         409 => RequestError::Conflict,
         422 if is_another => RequestError::Conflict,
-        403 => RequestError::Failed(with_remedy(status.message)),
+        // An admission policy's message says itself what to do.
+        403 if !message.contains("ValidatingAdmissionPolicy") => {
+            let rbac = rbac(message);
+            RequestError::Failed(format!(
+                "{message} (grant it with `kubectl apply -k {rbac}`)"
+            ))
+        }
         429 | 503 | 504 => RequestError::Throttled {
             message: status.message,
             retry_after,

@@ -11,10 +11,8 @@ use axum::extract::{Request, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use k8s_openapi::api::authentication::v1::{TokenReview, TokenReviewSpec};
-use k8s_openapi::api::authorization::v1::{
-    NonResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec,
-};
+use k8s_openapi::api::authentication::v1::TokenReview;
+use k8s_openapi::api::authorization::v1::{NonResourceAttributes, SubjectAccessReview};
 use kube::api::PostParams;
 use kube::{Api, Client};
 use ring::digest::{SHA256, digest};
@@ -136,13 +134,8 @@ impl AccessGuard {
 
     /// The API server's answer, or why there is none.
     async fn ask(&self, token: &str, path: &str) -> Result<Result<(), AccessRefusal>, String> {
-        let review = TokenReview {
-            spec: TokenReviewSpec {
-                token: token.to_owned(),
-                audiences: None,
-            },
-            ..TokenReview::default()
-        };
+        let mut review = TokenReview::default();
+        review.spec.token = token.to_owned();
         let answer = self.tokens.create(&PostParams::default(), &review).await;
         let answer =
             answer.map_err(|error| reason("tokenreviews.authentication.k8s.io", &error))?;
@@ -151,20 +144,15 @@ impl AccessGuard {
         let Some(user) = status.user.filter(|_| is_valid) else {
             return Ok(Err(AccessRefusal::InvalidToken));
         };
-        let review = SubjectAccessReview {
-            spec: SubjectAccessReviewSpec {
-                user: user.username.clone(),
-                uid: user.uid,
-                groups: user.groups,
-                extra: user.extra,
-                non_resource_attributes: Some(NonResourceAttributes {
-                    path: Some(path.to_owned()),
-                    verb: Some("get".into()),
-                }),
-                ..SubjectAccessReviewSpec::default()
-            },
-            ..SubjectAccessReview::default()
-        };
+        let mut review = SubjectAccessReview::default();
+        review.spec.user = user.username.clone();
+        review.spec.uid = user.uid;
+        review.spec.groups = user.groups;
+        review.spec.extra = user.extra;
+        review.spec.non_resource_attributes = Some(NonResourceAttributes {
+            path: Some(path.to_owned()),
+            verb: Some("get".into()),
+        });
         let answer = self.rights.create(&PostParams::default(), &review).await;
         let what = "subjectaccessreviews.authorization.k8s.io";
         let answer = answer.map_err(|error| reason(what, &error))?;

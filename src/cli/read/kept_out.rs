@@ -40,16 +40,19 @@ pub(super) async fn kept_out(
         let unbound = Filter::default().is("spec.nodeName", "");
         let mut pods = source.list(ResourceKind::Pods, &unbound);
         while let Some(json) = pods.try_next().await? {
-            let Some(pod) = PendingPod::read(&json).filter(is_unschedulable) else {
+            let Some(pod) = PendingPod::read(&json) else {
                 continue;
             };
+            let scheduled = condition(&pod.unready.pod, "PodScheduled");
+            let is_unschedulable =
+                scheduled.and_then(|it| it.reason.as_deref()) == Some("Unschedulable");
             let is_of_rules = |taint: &Taint| live().any(|(_, spec)| is_of(taint, spec));
             let is_kept_off = |node: &Node| {
                 pod.asks_for(node)
                     && pod.repelled_by(node).any(|taint| is_of(taint, spec))
                     && pod.repelled_by(node).all(is_of_rules)
             };
-            if nodes.iter().any(is_kept_off) {
+            if is_unschedulable && nodes.iter().any(is_kept_off) {
                 owners.insert(workload(&pod.unready.pod));
             }
         }
@@ -68,11 +71,6 @@ pub(super) async fn kept_out(
         }
     }
     Ok(found)
-}
-
-fn is_unschedulable(pod: &PendingPod) -> bool {
-    let scheduled = condition(&pod.unready.pod, "PodScheduled");
-    scheduled.is_some_and(|it| it.reason.as_deref() == Some("Unschedulable"))
 }
 
 /// What a pod belongs to, as `kind/namespace/name`: the Deployment instead of its `ReplicaSet`.

@@ -38,11 +38,8 @@ pub fn snapshot_of(
 ) -> Result<Snapshot, CliError> {
     let (source, wanted) = (ObjectSource::Memory(lists), Wanted::default());
     let read = snapshot(&source, Some((classes, passing_taints)), &wanted);
-    // Nothing is awaited, since everything is in memory.
-    read.now_or_never().unwrap_or_else(|| {
-        let why = "the objects at hand are waited for".to_owned();
-        Err(CliError::Input(why))
-    })
+    let read = read.now_or_never();
+    read.expect("nothing is awaited, since everything is in memory")
 }
 
 /// A pod with its warning events; `None` if it does not exist.
