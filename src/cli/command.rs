@@ -172,7 +172,6 @@ pub(super) struct AccessArgs {
     pub config: Option<PathBuf>,
 }
 
-/// What every command takes.
 #[derive(Debug, Clone, Args)]
 pub(super) struct CommonArgs {
     #[command(flatten)]
@@ -210,7 +209,6 @@ pub(super) const EXPLAINED: [(ResourceKind, &str); 4] = [
     ),
 ];
 
-/// The kind that can be explained and has this name.
 pub(super) fn explained_kind(name: &str) -> Option<ResourceKind> {
     let mut kinds = EXPLAINED.into_iter();
     kinds.find_map(|(kind, names)| names.split(' ').any(|it| it == name).then_some(kind))

@@ -30,9 +30,7 @@ const SPACING: Duration = Duration::from_secs(1);
 /// What all watches report to.
 #[derive(Clone)]
 pub(crate) struct Feeder {
-    /// Receives what the watches show.
     pub changes: mpsc::Sender<Seen>,
-    /// Receives the reasons why watches do not work.
     pub readiness: watch::Sender<Readiness>,
     /// Receives when any watch last showed something. A list does not count: with lists alone an instance sees changes late.
     pub last_event: watch::Sender<Instant>,
@@ -40,7 +38,6 @@ pub(crate) struct Feeder {
     pub server: String,
 }
 
-/// The watches that are under way.
 pub(crate) struct Watches {
     /// A client that shows bookmarks.
     client: Client,

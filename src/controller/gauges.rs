@@ -7,7 +7,6 @@ use prometheus::{GaugeVec, Opts};
 use nodegate_engine::{GAUGES, Reading};
 use nodegate_serve::metric::Registry;
 
-/// The gauges that a survey reads, by name.
 pub(super) struct Gauges {
     registry: Registry,
     all: BTreeMap<&'static str, GaugeVec>,

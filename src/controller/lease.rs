@@ -52,7 +52,6 @@ pub(super) struct Election {
 /// How well this instance sees the cluster.
 #[derive(Debug, Clone)]
 pub(super) struct Sight {
-    /// Whether every watch has completed its first list.
     pub readiness: watch::Receiver<Readiness>,
     /// When any watch last showed something.
     pub seen: watch::Receiver<Instant>,

@@ -45,7 +45,6 @@ use nodegate_serve::address::{BindAddress, listen, parse_address};
 use nodegate_serve::metric::Description;
 use requests::Requester;
 
-/// How many nodes are written at a time by default.
 const WRITES_AT_A_TIME: u16 = 64;
 /// How long the webhook serves after the signal to stop: API servers learn only a moment later that its endpoint is gone.
 const WEBHOOK_GRACE: Duration = Duration::from_secs(5);

@@ -156,7 +156,6 @@ fn scheduler_waits(snapshot: &Snapshot, rule: &Rule, spec: &CompiledSpec) -> Vec
     found.collect()
 }
 
-/// A rule whose heartbeat timeout is too short for its reporters.
 fn heartbeat(snapshot: &Snapshot, rule: &Rule, spec: &CompiledSpec) -> Vec<Finding> {
     const FIX: &str = "shorten the reporter's HEARTBEAT_PERIOD, or lengthen the heartbeatTimeout";
     let Some(timeout) = spec.ours.heartbeat_timeout else {

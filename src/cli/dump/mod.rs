@@ -36,7 +36,6 @@ pub(super) struct Dumped {
     pub missing: Vec<Gap>,
 }
 
-/// Writes a dump of the cluster that the snapshot is from; `redact` leaves out messages.
 pub(super) async fn dump(
     source: &ObjectSource,
     snapshot: &Snapshot,

@@ -45,7 +45,6 @@ pub struct Snapshot {
     pub(crate) kept_out: BTreeMap<Arc<str>, Finding>,
     /// Why these `DaemonSet`s have no pod on the wanted node: the object that shows it, what it shows, and since when.
     pub(crate) no_pod: BTreeMap<ObjectKey, Vec<(String, String, Option<Timestamp>)>>,
-    /// The lists that could not be read, at all or to their end.
     pub(crate) gaps: Vec<Gap>,
     pub(crate) unreadable: Vec<Broken>,
 }

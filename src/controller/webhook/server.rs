@@ -24,7 +24,6 @@ use super::surroundings::{Surroundings, Surveyor};
 use nodegate_core::text::quoted;
 use nodegate_serve::{Peer, Permits};
 
-/// The path of the API server's requests.
 const PATH: &str = "/validate-readiness-node-x-k8s-io-v1alpha1-nodereadinessrule";
 
 /// The most reviews at a time, and the most of one address, whose requests are read at a time, too. A review lists rules and

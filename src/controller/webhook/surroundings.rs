@@ -39,7 +39,6 @@ const NOT_LISTED: &str = "this instance of the webhook has just started and has 
 /// The most lists under way, over all reviews.
 const READS: usize = 4;
 
-/// The cluster state beside the rule.
 #[derive(Debug, Default)]
 pub(super) struct Surroundings {
     /// Every rule, including the reviewed one if it already exists.
