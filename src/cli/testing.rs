@@ -12,7 +12,6 @@ use super::page::Page;
 use super::snapshot::{Manifests, Snapshot};
 use nodegate_core::condition::Watch;
 use nodegate_core::config::Config;
-use nodegate_core::guard::Limits;
 use nodegate_core::object::RuleObject;
 use nodegate_engine::Forecast;
 use nodegate_engine::io::{Now, Object, Seen};
@@ -84,7 +83,6 @@ impl Scene {
             view,
             listed: Vec::new(),
             unlisted: Vec::new(),
-            limits: Some(Limits::default()),
             leader: None,
             controllers: Vec::new(),
             unready: BTreeMap::new(),

@@ -88,7 +88,8 @@ pub(super) fn preview(
     let previews: Vec<RulePreview> = previews.collect();
     let unasked: BTreeSet<_> = answers.iter().filter_map(|it| it.as_ref().err()).collect();
     let mut notes = after.notes();
-    if after.limits.is_none() {
+    let runs_with = after.leader.as_ref().and_then(|it| it.says(after.at));
+    if runs_with.is_none() {
         let limits = "no controller that leads says what its limits are: where a rule has none of its own, the defaults are assumed";
         notes.push(limits.into());
     }

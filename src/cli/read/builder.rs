@@ -10,7 +10,7 @@ use futures::stream::{self, StreamExt, TryStreamExt};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Event, Pod};
 
-use super::controller::{config, instances, leader, runs_with};
+use super::controller::{config, instances, leader};
 use super::kept_out::kept_out;
 use super::no_pod::no_pod;
 use super::source::{ObjectSource, record_gap};
@@ -43,8 +43,7 @@ pub(crate) async fn snapshot(
         rules => record_gap(&mut gaps, rules),
     };
     let leader = record_gap(&mut gaps, leader);
-    let runs_with = runs_with(source, leader.as_ref());
-    let limits = runs_with.as_ref().map(|it| it.limits);
+    let runs_with = leader.as_ref().and_then(|it| it.says(at));
     let (classes, passing_taints) = match (configured, runs_with) {
         (Some(configured), _) => configured,
         (None, Some(it)) => it.config.parts()?,
@@ -53,7 +52,7 @@ pub(crate) async fn snapshot(
     let with_instances = leader.as_ref().filter(|_| wanted.instances);
     let controllers = instances(source, with_instances).await;
     let mut view = Forecast::new(classes, passing_taints, now(at));
-    view.limits = limits.unwrap_or_default();
+    view.limits = runs_with.map(|it| it.limits).unwrap_or_default();
     view.listing(Watch::Rules);
     for rule in rules {
         view.apply(Seen::Apply(Object::Rule(rule.into())));
@@ -64,7 +63,6 @@ pub(crate) async fn snapshot(
         view,
         listed: Vec::new(),
         unlisted: Vec::new(),
-        limits,
         leader,
         controllers,
         unready: BTreeMap::new(),

@@ -9,10 +9,9 @@ use k8s_openapi::api::core::v1::{ConfigMap, Pod};
 use super::source::{ObjectSource, record_gap};
 use crate::failure::CliError;
 use crate::snapshot::{Leader, LeaderHealth, image, is_ready};
-use nodegate_cluster::process::is_nodegate;
 use nodegate_cluster::{Gap, ResourceKind};
 use nodegate_core::api::names::{CONFIG_MAP, LEASE, NAMESPACE};
-use nodegate_core::config::{Config, RunsWith};
+use nodegate_core::config::Config;
 use nodegate_core::selector::Filter;
 
 /// The leader; `None` without a Lease. Of several Leases that of a live leader counts, and of these the one renewed last.
@@ -29,13 +28,6 @@ pub(super) async fn leader(source: &ObjectSource) -> Result<Option<Leader>, Gap>
         leader.rival = rival.map(|it| format!("{} in namespace {}", it.pod(), it.namespace));
     }
     Ok(leader)
-}
-
-/// What the leader runs with; `None` if nobody leads, or it does not say.
-pub(super) fn runs_with(source: &ObjectSource, leader: Option<&Leader>) -> Option<RunsWith> {
-    let leader = leader.filter(|it| is_nodegate(&it.holder))?;
-    let leads = leader.health(source.at()) == LeaderHealth::Alive;
-    leader.runs_with.clone().filter(|_| leads)
 }
 
 /// The configuration in the chart's `ConfigMap`, for want of a leader's, or the default one with a gap. Among manifests, the

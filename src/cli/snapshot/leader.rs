@@ -4,6 +4,7 @@ use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::coordination::v1::Lease;
 use serde::Serialize;
 
+use nodegate_cluster::process::is_nodegate;
 use nodegate_core::api::names::{RUNS_WITH, SUSPEND_ALL};
 use nodegate_core::config::RunsWith;
 
@@ -62,6 +63,12 @@ impl Leader {
             Some(renewed) if now.duration_since(renewed) <= good_for => LeaderHealth::Alive,
             _ => LeaderHealth::Silent,
         }
+    }
+
+    /// What it runs with, if it leads and says so.
+    pub(crate) fn says(&self, now: Timestamp) -> Option<&RunsWith> {
+        let leads = self.health(now) == LeaderHealth::Alive && is_nodegate(&self.holder);
+        self.runs_with.as_ref().filter(|_| leads)
     }
 
     /// Why it decides nothing; `None` if it leads.

@@ -15,7 +15,6 @@ use nodegate_cluster::{Gap, ResourceKind};
 use nodegate_core::api::{Pause, PauseReason};
 use nodegate_core::condition::{Watch, can_share_a_node};
 use nodegate_core::finding::{Backing, Finding, summed_up};
-use nodegate_core::guard::Limits;
 use nodegate_core::object::{Node, ObjectKey};
 use nodegate_core::rule::{CompiledSpec, Rule};
 use nodegate_core::selector::Filter;
@@ -32,8 +31,6 @@ pub struct Snapshot {
     pub(super) listed: Vec<(Watch, Filter)>,
     /// The lists that the rules do not need.
     pub(super) unlisted: Vec<(Watch, Filter)>,
-    /// The leader's limits, if it says them.
-    pub(crate) limits: Option<Limits>,
     pub(crate) leader: Option<Leader>,
     /// The image of each instance of the controller, and whether it is Ready.
     pub(crate) controllers: Vec<(String, bool)>,

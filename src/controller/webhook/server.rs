@@ -111,7 +111,7 @@ impl Webhook {
                     warn!(rule, "rule rejected without a review: {why}");
                     // It must not read as if the rule were wrong.
                     let why = format!("cannot tell whether the rule conflicts with another: {why}");
-                    rejection(&why, "ServiceUnavailable", StatusCode::SERVICE_UNAVAILABLE)
+                    Status::failure(&why, "ServiceUnavailable").with_code(503)
                 })?
             }
             // It was unusable before, and stays so.
@@ -124,14 +124,10 @@ impl Webhook {
         };
         // It may plan for every node of the cluster.
         let judged = block_in_place(|| review(&subject, self.surveyor.classes(), &surroundings));
+        // In the form of the upstream project's webhook.
         judged.map_err(|why| {
             info!(rule, "rule rejected: {}", quoted(why.clone()));
-            rejection(&why, "Forbidden", StatusCode::FORBIDDEN)
+            Status::failure(&why, "Forbidden").with_code(403)
         })
     }
-}
-
-/// The answer that rejects a rule, in the form of the upstream project's webhook.
-fn rejection(why: &str, reason: &str, code: StatusCode) -> Status {
-    Status::failure(why, reason).with_code(code.as_u16())
 }
