@@ -25,6 +25,7 @@ use components::Components;
 use entries::{Entries, put};
 use nodegate_core::condition::{Component, ComponentGroup, PassingTaints, Watch, selects};
 use nodegate_core::finding::{Around, Backing};
+use nodegate_core::guard::Zone;
 use nodegate_core::object::{
     self, CsiNode, DaemonSet, Kept, Kind, Node, NodeClaim, NodePool, ObjectKey, Pod, ResourceSlice,
     RuleObject, State, Taint, Version, Watched,
@@ -112,11 +113,18 @@ impl Cache {
             selecting.any(|rule| may_be_late(node, rule, at))
         };
         if self.freshness.census.is_none() && entry.node.as_deref().is_some_and(is_late) {
-            let nodes = self.nodes.nodes();
-            let nodes = nodes.map(|node| (node, self.claims.pool_name(node)));
-            let census = Census::take(nodes, self.rules.set.rules(), |_| false, at);
+            let census = Census::take(self.placed(), self.rules.set.rules(), |_| false, at);
             self.freshness.census = Some(census);
         }
+    }
+
+    /// All nodes, each with its claim and the zone that it counts in.
+    pub fn placed(&self) -> impl Iterator<Item = (&Node, Karpenter<'_>, Zone)> {
+        self.nodes.with_nodes().map(|(node, entry)| {
+            let karpenter = self.claims.of(node);
+            let zones = karpenter.zones(node, &entry.observations);
+            (node, karpenter, zones.home)
+        })
     }
 
     /// The state of the node of this name, if it exists. Call [`Cache::select_rules`] first.
@@ -703,7 +711,7 @@ impl Cache {
     fn mark_where(&mut self, is_meant: impl Fn(&Node, Option<&str>) -> bool) {
         if !self.rules.set.repairing.is_empty() {
             let nodes = self.nodes.nodes();
-            let meant = nodes.filter(|node| is_meant(node, self.claims.pool_name(node)));
+            let meant = nodes.filter(|node| is_meant(node, self.claims.of(node).pool_name()));
             self.schedule
                 .mark_each(meant.map(|node| &node.name), Why::Seen);
         }

@@ -182,10 +182,10 @@ impl Forecast {
     /// The report of the rule's disruption guard, if it has one, with no history.
     pub fn guard(&self, rule: &Rule) -> Option<Report> {
         let mut guard = guard_for(rule.live()?, Guard::default(), self.limits)?;
-        let nodes = self.cache.nodes.nodes();
-        for (node, plan) in nodes.filter_map(|node| Some((node, self.plan(&node.name)?))) {
+        let names = self.cache.nodes.names();
+        for (state, plan) in names.filter_map(|name| self.node(name).zip(self.plan(name))) {
             if let Some(outcome) = plan.outcome_of(&rule.uid) {
-                observe(&mut guard, node, outcome);
+                observe(&mut guard, state, outcome);
             }
         }
         Some(guard.report())

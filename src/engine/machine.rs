@@ -347,7 +347,7 @@ impl Engine {
         work.write.settle(node, &plan, runs, now.monotonic);
         let (set, records) = (cluster.rules, &mut work.records);
         self.rules
-            .evaluated(node, &plan, set, &work.write, records, &mut self.out);
+            .evaluated(state, &plan, set, &work.write, records, &mut self.out);
         self.rules
             .got_ready(node, &plan, &self.cache, &mut self.out);
         let joined_here = state.joined.is_some_and(|at| at >= leading_since);

@@ -50,7 +50,7 @@ struct ClaimRepair {
 /// The deletion of a claim under a rule, with its node as it was evaluated.
 #[derive(Debug, Clone)]
 pub(super) struct Deletion {
-    claim: Kept<NodeClaim>,
+    pub claim: Kept<NodeClaim>,
     pub rule: Arc<str>,
     pub node: Node,
     /// The first condition that the node lacked.
@@ -303,12 +303,15 @@ pub(super) fn prospects(
     if late.is_empty() {
         return (0, 0);
     }
-    let nodes = cache.nodes.nodes();
-    let nodes = nodes.map(|node| (node, cache.claims.pool_name(node)));
     let would_be_overdue = |node: &Node| late.contains(&node.name);
-    let census = Census::take(nodes, cache.cluster().rules.rules(), would_be_overdue, now);
-    for node in cache.nodes.nodes().filter(|node| late.contains(&node.name)) {
-        let group = Group::of(cache.claims.pool_name(node), rule);
+    let census = Census::take(
+        cache.placed(),
+        cache.cluster().rules.rules(),
+        would_be_overdue,
+        now,
+    );
+    for (_, karpenter, _) in cache.placed().filter(|it| late.contains(&it.0.name)) {
+        let group = Group::of(karpenter.pool_name(), rule);
         if census.of(group).exceeds(repair.max_unhealthy) {
             blocked += 1;
         } else {

@@ -10,6 +10,7 @@ use jiff::{SignedDuration, Timestamp};
 use super::source::is_ours;
 use crate::api::ConditionStatus;
 use crate::api::names::{READY_DEADLINE_PREFIX, TAINT_ADDED_BY_PREFIX};
+use crate::guard::Zone;
 use crate::object::{CsiDriver, CsiNode, KUBELETS_CONDITIONS, Node};
 
 /// How long after a reboot evidence does not count that may never be renewed: longer than the usual heartbeat interval.
@@ -38,6 +39,8 @@ pub struct Observations {
     deadlines: BTreeMap<Arc<str>, SeenDeadline>,
     /// The labels that the node had until a moment ago, by key and value (`None`: it had none), and when each went.
     former: BTreeMap<(String, Option<String>), Timestamp>,
+    /// The zone that the node named when this process first saw it set up. What a kubelet writes later does not move it.
+    pub home: Zone,
     /// When this process first saw the node, if an earlier one has left something on it; otherwise long ago.
     pub(super) first_seen: Timestamp,
 }
@@ -139,6 +142,9 @@ impl Observations {
             self.registered.clear();
         }
         let known = known.filter(|known| known.uid == node.uid);
+        if known.is_none_or(|known| !known.is_introduced()) {
+            self.home = Zone::of(node.provider_id.as_deref(), &node.labels);
+        }
         match known {
             Some(known) => self.see_labels(known, node, now),
             None if has_a_past(node) => self.first_seen = now,

@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use super::bucket::TokenBucket;
 use super::limits::Limits;
 use super::report::{Report, ZoneReport};
-use super::zone::{Zone, ZoneState, zone_state};
+use super::zone::{Zone, ZoneState, Zones, zone_state};
 
 /// How long a granted node delays the others if its taint is not written.
 const GRANT_TIMEOUT: Duration = Duration::from_secs(30);
@@ -32,7 +32,7 @@ pub enum Member {
 pub struct Guard {
     /// Effective from the next [`Self::grant`].
     pub limits: Limits,
-    members: BTreeMap<Arc<str>, (Zone, Member)>,
+    members: BTreeMap<Arc<str>, (Zones, Member)>,
     /// Each zone that has nodes, or has not filled its bucket yet.
     buckets: BTreeMap<Zone, Bucket>,
     /// What the members come to; counted anew after a change.
@@ -75,15 +75,24 @@ struct ZoneCount {
     unmet: usize,
     /// The nodes to be gated, the granted one included.
     waiting: Vec<(Timestamp, Arc<str>)>,
+    /// The nodes of other zones that have named this one since they joined.
+    named_by_met: usize,
+    named_by_unmet: usize,
 }
 
 impl ZoneCount {
-    fn state(&self, limits: &Limits) -> ZoneState {
-        zone_state(self.met, self.unmet, limits.unhealthy_zone_threshold)
-    }
-
-    fn len(&self) -> usize {
-        self.met + self.unmet
+    /// The lowest rate, with the state, met and unmet nodes behind it: of those that have named the zone since they joined, as
+    /// many count as keep most nodes from being gated. None makes the rate higher, whatever the others do.
+    fn at_worst(&self, limits: &Limits) -> (f64, ZoneState, usize, usize) {
+        let met = self.met.max(self.named_by_met.min(1));
+        let rated = |met, unmet| {
+            let state = zone_state(met, unmet, limits.unhealthy_zone_threshold);
+            (limits.rate(state, met + unmet), state, met, unmet)
+        };
+        let more = (0..=self.named_by_unmet).map(|more| rated(met, self.unmet + more));
+        more.fold(rated(self.met, self.unmet), |worst, it| {
+            if it.0 < worst.0 { it } else { worst }
+        })
     }
 }
 
@@ -96,15 +105,15 @@ impl Guard {
         }
     }
 
-    /// Notes a node's zone and how it counts (`None`: it is joining, or not selected); returns whether that is new.
-    pub fn observe(&mut self, node: &Arc<str>, zone: Zone, member: Option<Member>) -> bool {
+    /// Notes a node's zones and how it counts (`None`: it is joining, or not selected); returns whether that is new.
+    pub fn observe(&mut self, node: &Arc<str>, zones: Zones, member: Option<Member>) -> bool {
         let Some(member) = member else {
             return self.forget(node);
         };
         if member == Member::Held {
             self.gated(node);
         }
-        let before = self.members.insert(node.clone(), (zone, member));
+        let before = self.members.insert(node.clone(), (zones, member));
         self.changed(node, before)
     }
 
@@ -114,15 +123,15 @@ impl Guard {
         self.changed(node, before)
     }
 
-    fn changed(&mut self, node: &str, before: Option<(Zone, Member)>) -> bool {
+    fn changed(&mut self, node: &str, before: Option<(Zones, Member)>) -> bool {
         let now = self.members.get(node);
         if before.as_ref() == now {
             return false;
         }
         self.counts.take();
-        if let Some((zone, Member::Waiting { .. })) = before
-            && !matches!(now, Some((now, Member::Waiting { .. })) if *now == zone)
-            && let Some(bucket) = self.buckets.get_mut(&zone)
+        if let Some((Zones { home, .. }, Member::Waiting { .. })) = before
+            && !matches!(now, Some((now, Member::Waiting { .. })) if now.home == home)
+            && let Some(bucket) = self.buckets.get_mut(&home)
         {
             bucket.missed.remove(node);
             // A granted node has not been gated, so it returns its token.
@@ -135,8 +144,8 @@ impl Guard {
 
     /// Notes that a node was gated, which spends its token: to be gated again it needs another, whatever it is observed as next.
     pub fn gated(&mut self, node: &str) {
-        if let Some((zone, _)) = self.members.get(node)
-            && let Some(bucket) = self.buckets.get_mut(zone)
+        if let Some((zones, _)) = self.members.get(node)
+            && let Some(bucket) = self.buckets.get_mut(&zones.home)
         {
             bucket.granted.take_if(|(granted, _)| **granted == *node);
         }
@@ -165,7 +174,7 @@ impl Guard {
             } else {
                 granted.extend(bucket.grant(tally, now));
             }
-            tally.len() > 0 || !bucket.tokens.has_token()
+            tally.met + tally.unmet > 0 || !bucket.tokens.has_token()
         });
         self.buckets = buckets;
         granted.sort();
@@ -174,11 +183,13 @@ impl Guard {
 
     /// Whether this node has been granted, and may still be gated.
     pub fn may_gate(&self, node: &str) -> bool {
-        self.members.get(node).is_some_and(|(zone, _)| {
-            let granted = self.buckets.get(zone).and_then(|it| it.granted.as_ref());
-            granted.is_some_and(|(granted, _)| **granted == *node)
-                && self.rate(&self.counts().zones[zone]) > 0.0
-        })
+        self.members
+            .get(node)
+            .is_some_and(|(Zones { home, .. }, _)| {
+                let granted = self.buckets.get(home).and_then(|it| it.granted.as_ref());
+                granted.is_some_and(|(granted, _)| **granted == *node)
+                    && self.rate(&self.counts().zones[home]) > 0.0
+            })
     }
 
     /// When [`Self::grant`] may return a node although nothing has changed; `None` if no waiting node may be gated.
@@ -199,13 +210,14 @@ impl Guard {
     pub fn report(&self) -> Report {
         let zones = self.counts().zones.iter().map(|(zone, tally)| {
             let rate = self.rate(tally);
+            let (_, state, met, unmet) = tally.at_worst(&self.limits);
             let bucket = self.buckets.get(zone);
             let is_granted = bucket.is_some_and(|bucket| bucket.granted.is_some()) && rate > 0.0;
             ZoneReport {
                 zone: zone.clone(),
-                state: tally.state(&self.limits),
-                met: tally.met,
-                unmet: tally.unmet,
+                state,
+                met,
+                unmet,
                 waiting: tally.waiting.len() - usize::from(is_granted),
                 rate,
             }
@@ -222,8 +234,8 @@ impl Guard {
     fn counts(&self) -> &Counts {
         self.counts.get_or_init(|| {
             let mut zones: BTreeMap<Zone, ZoneCount> = BTreeMap::new();
-            for (node, (zone, member)) in &self.members {
-                let tally = zones.entry(zone.clone()).or_default();
+            for (node, (Zones { home, .. }, member)) in &self.members {
+                let tally = zones.entry(home.clone()).or_default();
                 match member {
                     Member::Met => tally.met += 1,
                     Member::Held => tally.unmet += 1,
@@ -231,6 +243,13 @@ impl Guard {
                         tally.unmet += 1;
                         tally.waiting.push((*since, node.clone()));
                     }
+                }
+            }
+            for (Zones { other, .. }, member) in self.members.values() {
+                if let Some(tally) = other.as_ref().and_then(|zone| zones.get_mut(zone)) {
+                    let is_met = *member == Member::Met;
+                    tally.named_by_met += usize::from(is_met);
+                    tally.named_by_unmet += usize::from(!is_met);
                 }
             }
             let is_halted = !zones.is_empty() && zones.values().all(|tally| tally.met == 0);
@@ -243,7 +262,7 @@ impl Guard {
         if self.counts().is_halted {
             return 0.0;
         }
-        self.limits.rate(tally.state(&self.limits), tally.len())
+        tally.at_worst(&self.limits).0
     }
 }
 

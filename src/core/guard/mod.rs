@@ -14,4 +14,4 @@ pub use bucket::TokenBucket;
 pub use grants::{Guard, Member};
 pub use limits::Limits;
 pub use report::Report;
-pub use zone::Zone;
+pub use zone::{Zone, Zones};

@@ -1,4 +1,4 @@
-//! Failure zones: the zone of a node, and the state of a zone.
+//! Failure zones: the zones of a node, and the state of a zone.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -6,16 +6,33 @@ use std::sync::Arc;
 
 use crate::api::words;
 
-/// The failure zone of a node: its region and zone labels. Nodes with neither share one zone.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+/// The failure zone of an instance: region and zone. Instances with neither share one zone.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Zone {
     region: Arc<str>,
     zone: Arc<str>,
 }
 
+/// The zones in which a node counts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Zones {
+    pub home: Zone,
+    /// Another that the node has named since it joined, as its kubelet may. It counts there too, but only for the worse.
+    pub other: Option<Zone>,
+}
+
 impl Zone {
-    /// By a node's labels (`GetZoneKey` of `k8s.io/component-helpers/node/topology`): deprecated ones, even empty, come first.
-    pub fn of(labels: &BTreeMap<String, String>) -> Self {
+    /// By the provider ID, which cannot be changed once set, if it names the zone; else by labels (`GetZoneKey` of
+    /// `k8s.io/component-helpers/node/topology`): deprecated ones, even empty, come first.
+    pub fn of(provider_id: Option<&str>, labels: &BTreeMap<String, String>) -> Self {
+        if let Some(zone) = provider_id.and_then(named_by) {
+            let number = zone.find(|c: char| c.is_ascii_digit()).unwrap_or_default();
+            let rest = zone[number..].trim_start_matches(|c: char| c.is_ascii_digit());
+            return Self {
+                region: zone[..zone.len() - rest.len()].into(),
+                zone: zone.into(),
+            };
+        }
         let part = |name| {
             let value = labels
                 .get(&format!("failure-domain.beta.kubernetes.io/{name}"))
@@ -28,10 +45,20 @@ impl Zone {
         }
     }
 
-    /// Whether this is the zone of nodes without zone labels.
-    pub(super) fn is_none(&self) -> bool {
+    /// Whether this is the zone of instances of which no zone is known.
+    pub(crate) fn is_none(&self) -> bool {
         self.region.is_empty() && self.zone.is_empty()
     }
+}
+
+/// The zone in a provider ID of AWS (`aws:///eu-west-1a/i-1`) or Google Cloud (`gce://project/europe-west1-b/name`).
+fn named_by(provider_id: &str) -> Option<&str> {
+    let (cloud, path) = provider_id.split_once("://")?;
+    let mut parts = path.split('/').skip(1);
+    let zone = parts.next().filter(|_| parts.next().is_some())?;
+    let is_name = |c: char| c.is_ascii_alphanumeric() || c == '-';
+    let is_zone = (1..=63).contains(&zone.len()) && zone.chars().all(is_name);
+    (is_zone && ["aws", "gce"].contains(&cloud)).then_some(zone)
 }
 
 /// Different zones print differently: label values contain no slashes or parentheses.
@@ -101,7 +128,51 @@ mod tests {
             let map = labels
                 .iter()
                 .map(|(key, value)| (key.to_string(), value.to_string()));
-            assert_eq!(Zone::of(&map.collect()).to_string(), zone, "{labels:?}");
+            let found = Zone::of(None, &map.collect());
+            assert_eq!(found.to_string(), zone, "{labels:?}");
+        }
+    }
+
+    #[test]
+    fn a_provider_id_that_names_the_zone_counts_before_labels() {
+        let labels = BTreeMap::from([(ZONE.to_owned(), "label".to_owned())]);
+        let long = format!("aws:///{}/i-1", "z".repeat(64));
+        for (provider_id, zone) in [
+            ("aws:///eu-west-1a/i-0abc", "eu-west-1/eu-west-1a"),
+            (
+                "aws:///us-west-2-lax-1a/i-0abc",
+                "us-west-2/us-west-2-lax-1a",
+            ),
+            (
+                "aws:///us-gov-west-1b/i-0abc",
+                "us-gov-west-1/us-gov-west-1b",
+            ),
+            (
+                "aws:///us-west-2a/f1/fargate-ip-10-0-0-1",
+                "us-west-2/us-west-2a",
+            ),
+            (
+                "gce://project/europe-west12-c/n",
+                "europe-west12/europe-west12-c",
+            ),
+            (
+                "gce://example.com:project/us-central1-ai1a/n",
+                "us-central1/us-central1-ai1a",
+            ),
+            ("aws:///i-0abc", "label"),
+            ("aws:////i-0abc", "label"),
+            ("aws:///(no zone)/i-0abc", "label"),
+            ("aws:///a\nb/i-0abc", "label"),
+            (&long, "label"),
+            (
+                "azure:///subscriptions/s/resourceGroups/g/providers/p",
+                "label",
+            ),
+            ("openstack:///eu-west-1a/id", "label"),
+            ("aws", "label"),
+        ] {
+            let found = Zone::of(Some(provider_id), &labels);
+            assert_eq!(found.to_string(), zone, "{provider_id}");
         }
     }
 

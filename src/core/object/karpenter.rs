@@ -10,6 +10,7 @@ use super::kind::ResourceKind;
 use super::node::Node;
 use super::watched::{Kind, Lean, Unreadable, lenient};
 use crate::api::names::{DO_NOT_REPAIR, READINESS_TTL};
+use crate::guard::Zone;
 
 /// Label on nodes and `NodeClaim`s: the name of their `NodePool`.
 pub const NODE_POOL_LABEL: &str = "karpenter.sh/nodepool";
@@ -32,6 +33,8 @@ pub struct NodeClaim {
     pub node_pool: Option<Arc<str>>,
     pub node_name: Option<Arc<str>>,
     pub provider_id: Option<Arc<str>>,
+    /// The zone of its instance, if it says so.
+    pub zone: Option<Zone>,
     /// `spec.readinessTTL` as written. No released Karpenter has the field.
     pub readiness_ttl: Option<String>,
     pub termination: Option<String>,
@@ -111,6 +114,8 @@ impl Kind for NodeClaim {
             Some(conditions.find(|it| it.kind == wanted)?.status.as_str())
         };
         let named = |name: &str| Some(name).filter(|name| !name.is_empty()).map(Arc::from);
+        let labels = object.metadata.labels.take().unwrap_or_default();
+        let zone = Zone::of(Some(&status.provider_id), &labels);
         Ok(Self {
             name: object.name(),
             uid: object.uid()?,
@@ -123,9 +128,10 @@ impl Kind for NodeClaim {
             } else {
                 ClaimStage::Starting
             },
-            node_pool: object.label(NODE_POOL_LABEL).and_then(named),
+            node_pool: labels.get(NODE_POOL_LABEL).and_then(|it| named(it)),
             node_name: named(&status.node_name),
             provider_id: named(&status.provider_id),
+            zone: Some(zone).filter(|zone| !zone.is_none()),
             readiness_ttl: match spec.readiness_ttl {
                 Value::Null => None,
                 Value::String(text) => Some(text),

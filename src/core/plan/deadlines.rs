@@ -79,8 +79,16 @@ impl<'a> Draft<'a> {
             setback: setbacks.find(|(uid, _)| *uid == rule.uid).map(|it| &it.1),
             now: self.now,
         };
+        let zones = self.state.zones();
         let rule = (rule, repair);
-        let verdict = judge(self.node, rule, is_held, karpenter, census, past);
+        let verdict = judge(
+            (self.node, &zones.home),
+            rule,
+            is_held,
+            karpenter,
+            census,
+            past,
+        );
         if let Verdict::Blocked(blocked) = verdict
             && governs
         {

@@ -11,6 +11,7 @@ use crate::condition::{
     ByGroup, Component, ComponentGroup, Condition, CriticalComponentClass, Detail, NamedComponent,
     Observations, Watch,
 };
+use crate::guard::Zones;
 use crate::object::{CsiNode, DaemonSet, Kept, Node, ObjectKey, Pod, PodReady, ResourceSlice};
 use crate::repair::{Census, Karpenter};
 use crate::rule::{CompiledSpec, RuleSet};
@@ -92,6 +93,10 @@ pub struct NodeState<'a> {
 }
 
 impl NodeState<'_> {
+    pub fn zones(&self) -> Zones {
+        self.karpenter.zones(self.node, self.observations)
+    }
+
     /// Whether this `DaemonSet` has a Ready pod on the node.
     pub fn runs(&self, daemon_set: &ObjectKey, cluster: ClusterState<'_>) -> bool {
         let mut pods = self.pods.iter().flat_map(|(group, pods)| {

@@ -8,6 +8,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use super::deadline::Deadline;
+use super::karpenter::Karpenter;
 use crate::api::{ConditionStatus, NodeShare, names::BOOTSTRAP_COMPLETED_PREFIX};
 use crate::guard::Zone;
 use crate::object::{Node, karpenter::INITIALIZED_LABEL};
@@ -73,11 +74,11 @@ pub struct Census {
 const FEW: usize = 2;
 
 impl Census {
-    /// Counts nodes, each with its pool's name, under all rules. A node past its deadline is unhealthy, whichever rule gates it;
+    /// Counts nodes, each with its claim and zone, under all rules. A node past its deadline is unhealthy, whichever rule gates it;
     /// one in maintenance or within its time is not, so a large scale-up does not reach the limit. One being deleted counts until
     /// it is gone: repairs in progress use up the limit. `would_be_overdue`: past the deadline of a dry run, which records none.
     pub fn take<'a>(
-        nodes: impl IntoIterator<Item = (&'a Node, Option<&'a str>)>,
+        nodes: impl IntoIterator<Item = (&'a Node, Karpenter<'a>, Zone)>,
         rules: &[Arc<Rule>],
         would_be_overdue: impl Fn(&Node) -> bool,
         now: Timestamp,
@@ -88,20 +89,20 @@ impl Census {
             .filter(|(rule, spec)| spec.ours.repair.is_some() && !rule.deleting)
             .collect();
         let mut census = Self::default();
-        for (node, pool) in nodes {
+        for (node, karpenter, zone) in nodes {
             let deadlines = || {
                 let live = repairing.iter().filter(|(_, spec)| !spec.dry_run);
                 live.filter_map(|(rule, _)| Deadline::recorded(node, &rule.uid))
             };
             let is_past_deadline = deadlines().any(|time| time.has_passed(now));
             if deadlines().next().is_some() && !node.is_in_maintenance() {
-                let (joining, late) = census.zones.entry(Zone::of(&node.labels)).or_default();
+                let (joining, late) = census.zones.entry(zone).or_default();
                 *joining += 1;
                 *late += usize::from(is_past_deadline);
             }
             let is_unhealthy = !node.is_in_maintenance()
                 && (has_stopped_being_ready(node) || is_past_deadline || would_be_overdue(node));
-            if let Some(pool) = pool {
+            if let Some(pool) = karpenter.pool_name() {
                 let count = match census.pools.get_mut(pool) {
                     Some(count) => count,
                     None => census.pools.entry(pool.to_owned()).or_default(),
@@ -119,9 +120,9 @@ impl Census {
         census
     }
 
-    /// How many nodes join in this node's zone, if they are many and all of them late.
-    pub(super) fn late_zone(&self, node: &Node) -> Option<usize> {
-        let (joining, late) = self.zones.get(&Zone::of(&node.labels))?;
+    /// How many nodes join in this zone, if they are many and all of them late.
+    pub(super) fn late_zone(&self, zone: &Zone) -> Option<usize> {
+        let (joining, late) = self.zones.get(zone)?;
         (joining == late && *late > FEW).then_some(*late)
     }
 

@@ -3,7 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use crate::object::karpenter::{NODE_POOL_LABEL, UNREGISTERED_TAINT};
+use crate::condition::Observations;
+use crate::guard::{Zone, Zones};
+use crate::object::karpenter::UNREGISTERED_TAINT;
 use crate::object::{Kept, Node, NodeClaim, NodePool};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,6 +40,22 @@ impl<'a> Karpenter<'a> {
         Self { claim, pool }
     }
 
+    /// The name of the node's pool, by its claim: the node's own label is its kubelet's to write.
+    pub fn pool_name(self) -> Option<&'a str> {
+        self.claim.ok()?.node_pool.as_deref()
+    }
+
+    /// The zones that the node counts in: that of its claim, else the one where this process first saw it, and where it is now.
+    pub fn zones(self, node: &Node, observations: &Observations) -> Zones {
+        let claimed = self.claim.ok().and_then(|claim| claim.zone.clone());
+        let named = claimed
+            .is_none()
+            .then(|| Zone::of(node.provider_id.as_deref(), &node.labels));
+        let home = claimed.unwrap_or_else(|| observations.home.clone());
+        let other = named.filter(|zone| *zone != home);
+        Zones { home, other }
+    }
+
     /// Whether more will be known soon: Karpenter's objects are still being listed, or Karpenter has not registered the node.
     pub(super) fn is_undecided(self, node: &Node) -> bool {
         let mut taints = node.taints.iter();
@@ -47,13 +65,6 @@ impl<'a> Karpenter<'a> {
             Err(_) => taints.any(|taint| taint.key == UNREGISTERED_TAINT),
         }
     }
-}
-
-/// The name of a node's pool: its claim's, or without a claim, its label's, which a kubelet may write.
-pub fn pool_name<'a>(node: &'a Node, claim: Option<&'a NodeClaim>) -> Option<&'a str> {
-    let by_claim = claim.and_then(|claim| claim.node_pool.as_deref());
-    let by_label = || node.labels.get(NODE_POOL_LABEL).map(String::as_str);
-    by_claim.or_else(by_label).filter(|name| !name.is_empty())
 }
 
 /// All `NodeClaim`s, indexed by the nodes that they name, and all `NodePool`s.
@@ -90,17 +101,14 @@ impl NodeClaims {
 
     pub fn of(&self, node: &Node) -> Karpenter<'_> {
         let claim = self.find(node);
-        let pool = pool_name(node, claim.ok()).and_then(|name| self.pools.get(name));
+        let name = claim.ok().and_then(|claim| claim.node_pool.as_ref());
+        let pool = name.and_then(|name| self.pools.get(name));
         let pool = pool.map(|pool| &**pool);
         Karpenter { claim, pool }
     }
 
-    pub fn pool_name<'a>(&'a self, node: &'a Node) -> Option<&'a str> {
-        pool_name(node, self.find(node).ok())
-    }
-
     /// The claim of this node: the one whose status names the node, else the one that names its instance.
-    pub(crate) fn find(&self, node: &Node) -> Result<&NodeClaim, NoClaim<'_>> {
+    fn find(&self, node: &Node) -> Result<&NodeClaim, NoClaim<'_>> {
         let by_node = named(&self.by_node, &node.name);
         let provider = node.provider_id.iter();
         let by_provider = provider.flat_map(|id| named(&self.by_provider, id));
@@ -133,8 +141,10 @@ fn named<'a>(
 
 #[cfg(test)]
 mod tests {
+    use jiff::Timestamp;
+
     use super::*;
-    use crate::testing::kept;
+    use crate::testing::{Builder, kept};
 
     fn claim(name: &str, node: &str, provider: &str) -> NodeClaim {
         let named = |text: &str| (!text.is_empty()).then(|| Arc::from(text));
@@ -181,27 +191,69 @@ mod tests {
     }
 
     #[test]
-    fn a_claims_pool_counts_before_the_label_that_a_kubelet_may_write() {
-        let pool = |name: &str| (!name.is_empty()).then(|| Arc::from(name));
-        for (of_claim, label, expected) in [
-            ("mine", "theirs", Some("mine")),
-            ("mine", "", Some("mine")),
-            ("", "labelled", Some("labelled")),
-            ("", "", None),
-        ] {
-            let mut node = node("n", "p");
-            node.labels.insert(NODE_POOL_LABEL.into(), label.into());
-            let claim = NodeClaim {
-                node_pool: pool(of_claim),
-                ..claim("c", "n", "p")
+    fn a_node_is_where_its_claim_says_else_where_it_was_first_seen() {
+        const ZONE: &str = "topology.kubernetes.io/zone";
+        let of_label = |zone: &str| Zone::of(None, &BTreeMap::from([(ZONE.into(), zone.into())]));
+        let on_aws = "aws:///eu-west-1a/i-1";
+        #[rustfmt::skip]
+        let cases = [
+            ("by label", "", "", "a", "a", ("a", None)),
+            ("another label since", "", "", "a", "b", ("a", Some("b"))),
+            ("a label that goes", "", "", "a", "", ("a", Some("(no zone)"))),
+            ("a label that comes", "", "", "", "a", ("(no zone)", Some("a"))),
+            ("by the provider ID", "", on_aws, "a", "b", ("eu-west-1/eu-west-1a", None)),
+            ("by its claim", "c", "", "a", "b", ("c", None)),
+            ("by its claim, on an instance", "c", "lab:///i-1", "a", "c", ("c", None)),
+        ];
+        for (name, claimed, provider, first, now, (home, other)) in cases {
+            let state = |zone: &str| {
+                let mut node = node("n", provider);
+                if !zone.is_empty() {
+                    node.labels.insert(ZONE.into(), zone.into());
+                }
+                node
             };
-            assert_eq!(
-                pool_name(&node, Some(&claim)),
-                expected,
-                "{of_claim}, {label}"
-            );
-            let label = Some(label).filter(|label| !label.is_empty());
-            assert_eq!(pool_name(&node, None), label);
+            let mut observations = Observations::default();
+            let (first, now) = (state(first), state(now));
+            let time = Timestamp::default();
+            observations.see(None, &first, &BTreeSet::new(), time);
+            observations.see(Some(&first), &now, &BTreeSet::new(), time);
+            let claim = NodeClaim {
+                zone: (!claimed.is_empty()).then(|| of_label(claimed)),
+                ..claim("c", "n", provider)
+            };
+            let mut karpenter = Karpenter::without(NoClaim::NotFound);
+            if !claimed.is_empty() {
+                karpenter.claim = Ok(&claim);
+            }
+            let zones = karpenter.zones(&now, &observations);
+            let found = (zones.home.to_string(), zones.other.map(|it| it.to_string()));
+            assert_eq!(found, (home.to_owned(), other.map(str::to_owned)), "{name}");
         }
+    }
+
+    #[test]
+    fn a_node_may_get_its_zone_until_it_is_set_up() {
+        let of = |zone: &str, taint: &[&str]| {
+            let mut node = crate::testing::node("n").label("topology.kubernetes.io/zone", zone);
+            for key in taint {
+                node = node.taint(key, "NoSchedule");
+            }
+            node.build()
+        };
+        let new = &["node.cloudprovider.kubernetes.io/uninitialized"][..];
+        let states = [of("", new), of("b", new), of("a", &[]), of("c", &[])];
+        let mut observations = Observations::default();
+        let mut known = None;
+        let homes = states.iter().map(|node| {
+            observations.see(
+                known.replace(node),
+                node,
+                &BTreeSet::new(),
+                Timestamp::default(),
+            );
+            observations.home.to_string()
+        });
+        assert_eq!(homes.collect::<Vec<_>>(), ["(no zone)", "b", "a", "a"]);
     }
 }

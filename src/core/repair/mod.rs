@@ -11,7 +11,7 @@ mod verdict;
 
 pub use deadline::Deadline;
 pub use health::{BLOCKED_INTERVAL, Census, Group, may_be_late};
-pub use karpenter::{Karpenter, NoClaim, NodeClaims, pool_name};
+pub use karpenter::{Karpenter, NoClaim, NodeClaims};
 pub use setback::Futile;
 pub use ttl::{NoTtl, in_force};
 pub use verdict::{Before, Spared, Verdict, has_been_released, judge};

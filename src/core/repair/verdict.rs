@@ -3,9 +3,10 @@
 use jiff::{SignedDuration, Timestamp};
 
 use super::health::{Census, Group, GroupHealth, is_initialized};
-use super::karpenter::{Karpenter, NoClaim, pool_name};
+use super::karpenter::{Karpenter, NoClaim};
 use super::setback::Futile;
 use crate::api::{NodeShare, Repair, RepairAction, Setback};
+use crate::guard::Zone;
 use crate::object::{Node, NodeClaim, karpenter::ClaimStage};
 use crate::rule::Rule;
 use crate::text::counted;
@@ -88,9 +89,10 @@ pub struct Before<'a> {
     pub now: Timestamp,
 }
 
-/// What to do with a node that is past its deadline under a rule with this `repair`. `is_held`: the node has the rule's taint.
+/// What to do with a node of this zone that is past its deadline under a rule with this `repair`. `is_held`: the node has the
+/// rule's taint.
 pub fn judge<'a>(
-    node: &'a Node,
+    (node, zone): (&'a Node, &Zone),
     (rule, repair): (&'a Rule, &Repair),
     is_held: bool,
     karpenter: Karpenter<'a>,
@@ -100,7 +102,7 @@ pub fn judge<'a>(
     if let Some(spared) = spared(node, rule, is_held, karpenter) {
         return Verdict::Spare(spared);
     }
-    let group = Group::of(pool_name(node, karpenter.claim.ok()), rule);
+    let group = Group::of(karpenter.pool_name(), rule);
     let (count, limit) = (census.of(group), repair.max_unhealthy);
     if count.exceeds(limit) {
         return Verdict::Blocked(Blocked::Unhealthy(group, count, limit));
@@ -110,7 +112,7 @@ pub fn judge<'a>(
         (RepairAction::Release, _) => Verdict::Release,
         (RepairAction::DeleteNodeClaim, Err(why)) => Verdict::Impossible(why),
         (RepairAction::DeleteNodeClaim, Ok(claim)) => {
-            if let Some(late) = census.late_zone(node) {
+            if let Some(late) = census.late_zone(zone) {
                 return Verdict::Blocked(Blocked::Zone(late));
             }
             let (of, ttl) = ((node, karpenter.pool), repair.readiness_ttl.as_std());

@@ -16,13 +16,14 @@ use nodegate_core::condition::{
     Observations, Watch,
 };
 use nodegate_core::config::Config;
+use nodegate_core::guard::Zone;
 use nodegate_core::object::{
     CsiNode, DaemonSet, Kept, Node, NodeCondition, ObjectKey, Pod, ResourceSlice, Taint, Watched,
 };
 use nodegate_core::plan::{
     ClusterState, Memory, NodeHistory, NodePlan, NodeState, TaintPlan, plan,
 };
-use nodegate_core::repair::{Census, Karpenter, NoClaim, pool_name};
+use nodegate_core::repair::{Census, Karpenter, NoClaim};
 use nodegate_core::rule::{Rule, RuleSet};
 /// One node and everything that its plan depends on, at one time.
 ///
@@ -330,7 +331,8 @@ impl World {
         let (node, observations) = (&self.node, &self.observations);
         self.selecting = self.rules.selecting(node, observations, self.now);
         let nodes = self.neighbours.iter().chain([&self.node]);
-        let nodes = nodes.map(|node| (node, pool_name(node, None)));
+        let unclaimed = Karpenter::without(NoClaim::NotFound);
+        let nodes = nodes.map(|node| (node, unclaimed, Zone::of(None, &node.labels)));
         self.census = Census::take(nodes, self.rules.rules(), |_| false, self.now);
         self
     }

@@ -5,9 +5,8 @@ use std::time::Instant;
 
 use super::Rules;
 use crate::cache::Cache;
-use nodegate_core::guard::{Guard, Limits, Member, Zone};
-use nodegate_core::object::Node;
-use nodegate_core::plan::{ClusterState, Decision, Outcome, Standing, WaitReason};
+use nodegate_core::guard::{Guard, Limits, Member};
+use nodegate_core::plan::{ClusterState, Decision, NodeState, Outcome, Standing, WaitReason};
 use nodegate_core::rule::{CompiledSpec, Rule};
 
 impl Rules {
@@ -80,7 +79,8 @@ pub(crate) fn guard_for(spec: &CompiledSpec, mut known: Guard, defaults: Limits)
 }
 
 /// Takes in an evaluation; returns whether the guard's view of the node changed.
-pub(crate) fn observe(guard: &mut Guard, node: &Node, outcome: &Outcome<'_>) -> bool {
+pub(crate) fn observe(guard: &mut Guard, state: NodeState<'_>, outcome: &Outcome<'_>) -> bool {
+    let node = state.node;
     // The node may have met its conditions again since it was gated, and the answer to that write may have been lost.
     if outcome.tainted {
         guard.gated(&node.name);
@@ -88,7 +88,7 @@ pub(crate) fn observe(guard: &mut Guard, node: &Node, outcome: &Outcome<'_>) -> 
     // A node in maintenance is no sign of an outage, and is not gated meanwhile.
     let counts = |member: &Member| *member == Member::Met || !node.is_in_maintenance();
     let member = member(outcome).filter(counts);
-    guard.observe(&node.name, Zone::of(&node.labels), member)
+    guard.observe(&node.name, state.zones(), member)
 }
 
 /// How a node counts for the guard; `None` if it does not count.

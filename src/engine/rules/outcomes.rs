@@ -8,27 +8,27 @@ use crate::node_writes::WriteWork;
 use crate::notice::{self, About, Notice};
 use crate::outbox::Outbox;
 use crate::status::Record;
-use nodegate_core::object::Node;
-use nodegate_core::plan::{ChangeKind, NodePlan, Outcome, TaintChange};
+use nodegate_core::plan::{ChangeKind, NodePlan, NodeState, Outcome, TaintChange};
 use nodegate_core::rule::{Rule, RuleSet};
 
 impl Rules {
     /// Puts on record what the rules do on a node by a plan that was just made, before it is written.
     pub fn evaluated(
         &mut self,
-        node: &Node,
+        state: NodeState<'_>,
         plan: &NodePlan<'_>,
         set: &RuleSet,
         write: &WriteWork,
         records: &mut Vec<Record>,
         out: &mut Outbox,
     ) {
+        let node = state.node;
         for outcome in &plan.outcomes {
             let record = Record::of(records, &outcome.rule.uid);
             if let Some(work) = self.works.get_mut(&outcome.rule.uid)
                 && !outcome.rule.is_suspended()
             {
-                work.evaluated(node, plan, outcome, record, out);
+                work.evaluated(state, plan, outcome, record, out);
             }
         }
         for record in &mut *records {
@@ -124,7 +124,7 @@ impl Rules {
 impl RuleWork {
     fn evaluated(
         &mut self,
-        node: &Node,
+        state: NodeState<'_>,
         plan: &NodePlan<'_>,
         outcome: &Outcome<'_>,
         record: &mut Record,
@@ -141,7 +141,7 @@ impl RuleWork {
         // Before everything has been seen, the node's state is unknown.
         let is_known = !outcome.is_to_be_seen();
         let guard = self.guard.as_mut().filter(|_| is_known);
-        let counts_anew = guard.is_some_and(|guard| observe(guard, node, outcome));
+        let counts_anew = guard.is_some_and(|guard| observe(guard, state, outcome));
         let is_news = record.see(outcome, out.now.wall);
         // A refusal for another rule, or of a record, is no failure of this one.
         let has_work = plan.awaits_evidence(outcome.rule)

@@ -35,8 +35,8 @@ impl Rules {
         let rules = cache.cluster().rules.at(selecting);
         let works = rules.filter_map(|rule| self.works.get(&rule.uid));
         let works = works.filter(|work| !work.setbacks.is_empty());
+        let pool = cache.claims.of(node).pool_name();
         let found = works.filter_map(|work| {
-            let pool = cache.claims.pool_name(node);
             let setback = work.setbacks.iter().find(|it| it.pool.as_deref() == pool)?;
             Some((work.uid.clone(), setback.clone()))
         });
@@ -49,11 +49,18 @@ impl Rules {
             return;
         };
         let (node, lacked) = (&replaced.node, &replaced.lacked);
-        let (pool, name) = (cache.claims.of(node).pool, cache.claims.pool_name(node));
+        let name = replaced.claim.node_pool.as_deref();
+        let pool = name.and_then(|name| cache.claims.pools.get(name));
         let mut known = work.setbacks.iter();
         let place = known.position(|it| it.pool.as_deref() == name);
         let known = place.map(|place| work.setbacks.remove(place));
-        let setback = Setback::after(known.as_ref(), (node, pool), name, lacked, replaced.at);
+        let setback = Setback::after(
+            known.as_ref(),
+            (node, pool.map(|it| &**it)),
+            name,
+            lacked,
+            replaced.at,
+        );
         if work.setbacks.len() >= MAX_SETBACKS {
             work.setbacks.remove(0);
         }
@@ -72,7 +79,7 @@ impl Rules {
             if known == 0 {
                 continue;
             }
-            let pool = cache.claims.pool_name(node);
+            let pool = cache.claims.of(node).pool_name();
             work.setbacks.retain(|it| it.pool.as_deref() != pool);
             if work.setbacks.len() < known {
                 work.status_changed(out);

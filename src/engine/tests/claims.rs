@@ -36,6 +36,13 @@ fn claim_of(node: &str) -> Value {
     })
 }
 
+/// The claim of this node in pool `p`.
+fn pooled(node: &str) -> Value {
+    let mut claim = claim_of(node);
+    claim["metadata"]["labels"] = json!({POOL: "p"});
+    claim
+}
+
 /// An engine that watches Karpenter's objects, with a claim for each of these nodes.
 fn bench_of(rules: &[RuleBuilder], nodes: &[NodeBuilder]) -> Bench {
     let mut karpenter = settings();
@@ -320,7 +327,8 @@ fn where_too_many_are_late_they_are_told_what_their_rule_would_have_done() {
 fn a_node_that_is_spared_is_told_of_once_and_repaired_when_nothing_forbids_it_any_more() {
     let veto = "nodegate.dev/do-not-repair";
     let pool = |annotations: Value| json!({"metadata": {"name": "p", "uid": "p-uid", "annotations": annotations}});
-    let mut bench = late(&[deleting()], &[node("n").label(POOL, "p")]);
+    let mut bench = late(&[deleting()], &[node("n")]);
+    bench.shows(Watch::NodeClaims, pooled("n"));
     bench.shows(Watch::NodePools, pool(json!({veto: "true"})));
     bench.wait(10_000);
     bench.change("n", |node| {
@@ -368,8 +376,8 @@ fn the_readiness_ttl_of_a_pool_is_in_force_when_the_pool_is_seen_or_changes() {
         |ttl: &str| json!({"metadata": {"name": "p", "uid": "p-uid", "annotations": {TTL: ttl}}});
     let mut bench = bench_of(&[deleting()], &[]);
     bench.shows(Watch::NodePools, pool("forever"));
-    bench.sees(&node("n").label(POOL, "p").created(at(100)));
-    bench.shows(Watch::NodeClaims, claim_of("n"));
+    bench.shows(Watch::NodeClaims, pooled("n"));
+    bench.sees(&node("n").created(at(100)));
     bench.wait(100_000);
     assert_eq!(deletions(&mut bench), 0);
     let told = bench.told();
@@ -397,8 +405,8 @@ fn a_pool_that_is_gone_leaves_its_nodes_to_the_rule() {
     let mut bench = bench_of(&[deleting()], &[]);
     let forever = json!({"metadata": {"name": "p", "uid": "p-uid", "annotations": {TTL: "1x"}}});
     bench.shows(Watch::NodePools, forever);
-    bench.sees(&node("n").label(POOL, "p").created(at(100)));
-    bench.shows(Watch::NodeClaims, claim_of("n"));
+    bench.shows(Watch::NodeClaims, pooled("n"));
+    bench.sees(&node("n").created(at(100)));
     bench.wait(10_000);
     bench.shows_gone(Watch::NodePools, "p");
     bench.wait(61_000);

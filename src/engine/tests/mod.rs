@@ -14,6 +14,7 @@ mod first_gating;
 mod freshness;
 mod holds;
 mod kept;
+mod kubelets;
 mod lives;
 mod named;
 mod nodes;

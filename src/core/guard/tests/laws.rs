@@ -7,11 +7,11 @@ use std::time::{Duration, Instant};
 use proptest::prelude::*;
 use proptest::sample::select;
 
-use super::{waiting, zone};
+use super::{at_home, waiting, zone};
 use crate::api::NodeShare;
 use crate::guard::zone::ZoneState;
 use crate::guard::zone::zone_state;
-use crate::guard::{Guard, Limits, Member, Report};
+use crate::guard::{Guard, Limits, Member, Report, Zones};
 use crate::testing::moment;
 
 const ZONES: [&str; 3] = ["", "a", "b"];
@@ -215,7 +215,7 @@ impl Run {
             Some(seen) => self.model.nodes.insert(node.clone(), seen),
             None => self.model.nodes.remove(node),
         };
-        let changed = self.guard.observe(node, zone(in_zone), member);
+        let changed = self.guard.observe(node, at_home(in_zone), member);
         assert_eq!(changed, before != seen, "{node}");
         for granted in &mut self.granted {
             let waits_still =
@@ -341,7 +341,7 @@ impl Run {
 fn verdict(seen: &[(usize, Seen)]) -> (Report, Vec<(Instant, Arc<str>)>) {
     let mut guard = Guard::new(LIMITS[0]);
     for (node, (in_zone, member)) in seen {
-        guard.observe(&name(*node), zone(in_zone), *member);
+        guard.observe(&name(*node), at_home(in_zone), *member);
     }
     let report = guard.report();
     let mut granted = Vec::new();
@@ -349,7 +349,7 @@ fn verdict(seen: &[(usize, Seen)]) -> (Report, Vec<(Instant, Arc<str>)>) {
     for _ in 0..NODES {
         for node in guard.grant(now) {
             let (in_zone, _) = seen.iter().rfind(|(of, _)| name(*of) == node).unwrap().1;
-            guard.observe(&node, zone(in_zone), Some(Member::Held));
+            guard.observe(&node, at_home(in_zone), Some(Member::Held));
             granted.push((now, node));
         }
         now = guard.next_grant(now).unwrap_or(now);
@@ -365,6 +365,30 @@ proptest! {
             run.step(step);
         }
         run.check_rates();
+    }
+
+    #[test]
+    fn no_zone_that_a_node_names_has_more_nodes_gated(
+        seen in prop::collection::vec((any_seen(), prop::option::of(select(&ZONES[..]))), NODES),
+        mover in 0..NODES,
+        to in select(&ZONES[..]),
+        limits in select(&LIMITS[..]),
+    ) {
+        let rates = |moved: Option<&'static str>| {
+            let mut guard = Guard::new(limits);
+            for (node, ((home, member), other)) in seen.iter().enumerate() {
+                let other = if node == mover { moved } else { *other };
+                let other = other.filter(|it| it != home).map(zone);
+                let zones = Zones { home: zone(home), other };
+                guard.observe(&name(node), zones, *member);
+            }
+            guard.rates()
+        };
+        let (before, after) = (rates(None), rates(Some(to)));
+        prop_assert!(before.keys().eq(after.keys()), "{:?} {:?}", before, after);
+        for (zone, rate) in &after {
+            prop_assert!(*rate <= before[zone], "{}: {:?} {:?}", zone, before, after);
+        }
     }
 
     #[test]

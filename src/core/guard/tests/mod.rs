@@ -8,15 +8,21 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::{Guard, Limits, Member, Zone};
+use super::{Guard, Limits, Member, Zone, Zones};
 use crate::testing::at;
 
 /// A zone by its name; `""` for nodes without zone labels.
 fn zone(name: &str) -> Zone {
-    Zone::of(&BTreeMap::from([(
-        "topology.kubernetes.io/zone".to_owned(),
-        name.to_owned(),
-    )]))
+    let label = ("topology.kubernetes.io/zone".to_owned(), name.to_owned());
+    Zone::of(None, &BTreeMap::from([label]))
+}
+
+/// The zones of a node that has never named another than this.
+fn at_home(name: &str) -> Zones {
+    Zones {
+        home: zone(name),
+        other: None,
+    }
 }
 
 /// This many nodes of a zone.
@@ -45,7 +51,7 @@ fn guard(limits: Limits, zones: &[Nodes]) -> Guard {
             for number in 0..count {
                 let node = format!("{}-{kind}-{number}", nodes.zone).into();
                 let number = i64::try_from(number).unwrap();
-                guard.observe(&node, zone(nodes.zone), Some(member(number)));
+                guard.observe(&node, at_home(nodes.zone), Some(member(number)));
             }
         };
         add("met", nodes.met, &|_| Member::Met);
@@ -71,7 +77,13 @@ impl Guard {
         self.grant(now).iter().map(ToString::to_string).collect()
     }
 
+    /// The rate of each zone, by name.
+    fn rates(&self) -> BTreeMap<String, f64> {
+        let zones = self.report().zones.into_iter();
+        zones.map(|it| (it.zone.to_string(), it.rate)).collect()
+    }
+
     fn see(&mut self, node: &str, in_zone: &str, member: Member) -> bool {
-        self.observe(&Arc::from(node), zone(in_zone), Some(member))
+        self.observe(&Arc::from(node), at_home(in_zone), Some(member))
     }
 }

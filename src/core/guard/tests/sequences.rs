@@ -1,7 +1,7 @@
 //! The guard over time.
 
-use super::{guard, nodes, waiting};
-use crate::guard::{Limits, Member};
+use super::{guard, nodes, waiting, zone};
+use crate::guard::{Limits, Member, Zones};
 use crate::testing::moment;
 
 #[test]
@@ -34,6 +34,40 @@ fn a_node_that_cannot_be_gated_makes_way_for_the_others_and_gets_another_turn() 
     assert_eq!(guard.next_grant(moment(52)), None, "nobody else waits");
     assert_eq!(guard.granted(moment(600)), [""; 0]);
     assert!(guard.may_gate("a-waiting-0"), "so it may take its time");
+}
+
+#[test]
+fn a_node_that_names_another_zone_counts_in_both_for_the_worse() {
+    // Zones `a` and `b` with met and waiting nodes, and the nodes of `c` that have named `a`.
+    #[rustfmt::skip]
+    let cases = [
+        ("a met node in a dead zone", (0, 8), (1, 0), "PartialDisruption (8 of 9 nodes unmet), nothing more"),
+        ("many in one that is stopped", (2, 6), (9, 0), "PartialDisruption (6 of 8 nodes unmet), nothing more"),
+        ("unmet nodes in a healthy one", (3, 2), (0, 2), "PartialDisruption (4 of 7 nodes unmet), nothing more"),
+        ("too few of them", (3, 2), (0, 1), "Normal (2 of 5 nodes unmet), at most 0.1"),
+        ("many in a small one that is stopped", (20, 30), (9, 9), "PartialDisruption (30 of 50 nodes unmet), nothing more"),
+    ];
+    for (name, (met, unmet), (named_by_met, named_by_unmet), expected) in cases {
+        let mut guard = guard(Limits::default(), &[nodes("a", met, 0, unmet)]);
+        let zones = Zones {
+            home: zone("c"),
+            other: Some(zone("a")),
+        };
+        let met = std::iter::repeat_n(Member::Met, named_by_met);
+        let unmet = std::iter::repeat_n(Member::Held, named_by_unmet);
+        // One node keeps the cluster from being disrupted as a whole.
+        guard.see("c", "c", Member::Met);
+        for (number, member) in met.chain(unmet).enumerate() {
+            let node = format!("c-{number}").into();
+            guard.observe(&node, zones.clone(), Some(member));
+        }
+        let report = guard.report();
+        let found = report.zones[0].to_string();
+        assert!(
+            found.starts_with(&format!("zone a {expected}")),
+            "{name}: {found}"
+        );
+    }
 }
 
 #[test]

@@ -6,9 +6,17 @@ use std::time::Duration;
 use proptest::prelude::*;
 use serde_json::json;
 
-use super::{Cluster, POOL, claim, claim_of, repairing};
+use super::{Cluster, POOL, claim, claim_of, repairing, seen};
 use crate::repair::{Deadline, Verdict};
 use crate::testing::{Builder, RuleBuilder, at, kept, node};
+
+/// Labels that say where a node belongs.
+const PLACES: [&str; 4] = [
+    "topology.kubernetes.io/zone",
+    "topology.kubernetes.io/region",
+    "failure-domain.beta.kubernetes.io/zone",
+    POOL,
+];
 
 /// The properties of a node.
 #[derive(Debug, Clone)]
@@ -87,7 +95,8 @@ fn cluster_of(rule: &RuleBuilder, all: &[Traits]) -> Cluster {
     let mut cluster = Cluster::new(rule, &nodes);
     for (node, traits) in cluster.nodes.iter().zip(all) {
         let mut json = claim_of(&node.name);
-        json["metadata"]["labels"] = json!({});
+        let pool = traits.pool.map(|pool| pool.to_string());
+        json["metadata"]["labels"] = pool.map_or(json!({}), |pool| json!({ POOL: pool }));
         if traits.claim_deleting {
             json["metadata"]["deletionTimestamp"] = json!(at(0));
         }
@@ -136,6 +145,48 @@ proptest! {
                 .count();
             prop_assert!(past <= allowed, "{past} past their deadline in {pool:?}");
         }
+    }
+
+    #[test]
+    fn no_label_of_a_node_changes_what_happens_to_another(
+        all in proptest::collection::vec(traits(), 1..20),
+        placed in proptest::collection::vec(0..2_u8, 20),
+        mover in 0..20_usize,
+        labels in proptest::collection::btree_map(
+            proptest::sample::select(&PLACES[..]),
+            proptest::sample::select(&["", "0", "1"][..]),
+            0..4,
+        ),
+        has_claim in any::<bool>(),
+        limit in proptest::sample::select(&["20%", "100%", "2"][..]),
+        now in 0..2000_i64,
+    ) {
+        let rule = repairing(&format!("DeleteNodeClaim, maxUnhealthy: {limit}"));
+        let nodes = cluster_of(&rule, &all).nodes;
+        let mover = mover % all.len();
+        let verdicts = |labels: &BTreeMap<&str, &str>| {
+            let mut cluster = cluster_of(&rule, &all);
+            let first = cluster.nodes.iter().zip(&placed).map(|(node, zone)| {
+                let mut first = node.clone();
+                first.labels.insert(PLACES[0].into(), zone.to_string());
+                first
+            });
+            let first: Vec<_> = first.collect();
+            cluster.seen = first.iter().map(seen).collect();
+            cluster.nodes = first;
+            if !has_claim {
+                cluster.claims.remove(&format!("n{mover}-claim"));
+            }
+            let mover = &mut cluster.nodes[mover].labels;
+            mover.extend(labels.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())));
+            let verdicts = (0..nodes.len()).map(|index| format!("{:?}", cluster.verdict(index, at(now))));
+            verdicts.collect::<Vec<_>>()
+        };
+        let mut before = verdicts(&BTreeMap::new());
+        let mut after = verdicts(&labels);
+        before.remove(mover);
+        after.remove(mover);
+        prop_assert_eq!(before, after);
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 mod laws;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -11,6 +12,8 @@ use super::health::GroupHealth;
 use super::verdict::Blocked;
 use super::*;
 use crate::api::Setback;
+use crate::condition::Observations;
+use crate::guard::Zone;
 use crate::object::{Node, NodeClaim, NodePool, Watched};
 use crate::rule::Rule;
 use crate::testing::{Builder, NodeBuilder, RuleBuilder, at, kept, node, rule};
@@ -50,10 +53,19 @@ fn claim(json: serde_json::Value) -> NodeClaim {
         .unwrap()
 }
 
+/// What a process has seen that saw the node like this first.
+fn seen(node: &Node) -> Observations {
+    let mut seen = Observations::default();
+    seen.see(None, node, &BTreeSet::new(), at(0));
+    seen
+}
+
 /// A cluster in which every node has a claim.
 struct Cluster {
     rule: Arc<Rule>,
     nodes: Vec<Node>,
+    /// What this process saw of each node as it joined.
+    seen: Vec<Observations>,
     claims: NodeClaims,
 }
 
@@ -70,16 +82,18 @@ impl Cluster {
         }
         Self {
             rule: compiled(rule),
+            seen: nodes.iter().map(seen).collect(),
             nodes,
             claims,
         }
     }
 
     fn census(&self, now: Timestamp) -> Census {
-        let nodes = self
-            .nodes
-            .iter()
-            .map(|node| (node, pool_name(node, self.claims.find(node).ok())));
+        let nodes = self.nodes.iter().zip(&self.seen);
+        let nodes = nodes.map(|(node, seen)| {
+            let karpenter = self.claims.of(node);
+            (node, karpenter, karpenter.zones(node, seen).home)
+        });
         Census::take(nodes, std::slice::from_ref(&self.rule), |_| false, now)
     }
 
@@ -88,15 +102,15 @@ impl Cluster {
         let (node, census) = (&self.nodes[index], self.census(now));
         let deadline = Deadline::recorded(node, &self.rule.uid)?;
         let repair = self.rule.live().unwrap().ours.repair.as_ref().unwrap();
-        let (rule, claim) = ((&*self.rule, repair), self.claims.find(node));
-        let karpenter = Karpenter { claim, pool: None };
+        let (rule, karpenter) = ((&*self.rule, repair), self.claims.of(node));
+        let zone = karpenter.zones(node, &self.seen[index]).home;
         let is_past = deadline.has_passed(now);
         let before = Before {
             lacks: "Net",
             setback: None,
             now,
         };
-        is_past.then(|| judge(node, rule, true, karpenter, &census, before))
+        is_past.then(|| judge((node, &zone), rule, true, karpenter, &census, before))
     }
 }
 
@@ -201,7 +215,12 @@ fn a_record_of_a_rule_that_is_gone_or_does_not_repair_counts_for_nothing() {
     ] {
         let rule = compiled(&rule);
         let nodes: Vec<Node> = nodes.iter().map(NodeBuilder::build).collect();
-        let counted = nodes.iter().map(|node| (node, Some("a")));
+        let claim = claim(claim_of("n"));
+        let karpenter = Karpenter {
+            claim: Ok(&claim),
+            pool: None,
+        };
+        let counted = nodes.iter().map(|node| (node, karpenter, Zone::default()));
         let census = Census::take(counted, &[rule], |_| false, at(900));
         assert_eq!(
             census.of(Group::Pool("a")),
