@@ -81,14 +81,8 @@ impl<'a> Draft<'a> {
         };
         let zones = self.state.zones();
         let rule = (rule, repair);
-        let verdict = judge(
-            (self.node, &zones.home),
-            rule,
-            is_held,
-            karpenter,
-            census,
-            past,
-        );
+        let of = (self.node, &zones.home);
+        let verdict = judge(of, rule, is_held, karpenter, census, past);
         if let Verdict::Blocked(blocked) = verdict
             && governs
         {

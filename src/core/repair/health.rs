@@ -11,7 +11,8 @@ use super::deadline::Deadline;
 use super::karpenter::Karpenter;
 use crate::api::{ConditionStatus, NodeShare, names::BOOTSTRAP_COMPLETED_PREFIX};
 use crate::guard::Zone;
-use crate::object::{Node, karpenter::INITIALIZED_LABEL};
+use crate::object::Node;
+use crate::object::karpenter::{ClaimStage, INITIALIZED_LABEL};
 use crate::rule::Rule;
 
 /// When a repair that too many unhealthy nodes block is evaluated again.
@@ -66,7 +67,7 @@ impl GroupHealth {
 pub struct Census {
     pools: HashMap<String, GroupHealth>,
     rules: HashMap<Arc<str>, GroupHealth>,
-    /// The nodes of each zone that join, and those of them that are late.
+    /// The nodes of each zone that join and are late, or young enough to be in time, and those of them that are late.
     zones: HashMap<Zone, (usize, usize)>,
 }
 
@@ -85,23 +86,33 @@ impl Census {
     ) -> Self {
         let repairing: Vec<_> = rules
             .iter()
+            .filter(|rule| !rule.deleting)
             .filter_map(|rule| Some((rule, rule.active()?)))
-            .filter(|(rule, spec)| spec.ours.repair.is_some() && !rule.deleting)
+            .filter_map(|(rule, spec)| Some((rule, spec, spec.ours.repair.as_ref()?)))
             .collect();
         let mut census = Self::default();
         for (node, karpenter, zone) in nodes {
-            let deadlines = || {
-                let live = repairing.iter().filter(|(_, spec)| !spec.dry_run);
-                live.filter_map(|(rule, _)| Deadline::recorded(node, &rule.uid))
-            };
-            let is_past_deadline = deadlines().any(|time| time.has_passed(now));
-            if deadlines().next().is_some() && !node.is_in_maintenance() {
+            let (mut is_past_deadline, mut is_in_time) = (false, false);
+            for (rule, spec, repair) in &repairing {
+                let recorded = Deadline::recorded(node, &rule.uid);
+                let Some(recorded) = recorded.filter(|_| !spec.dry_run) else {
+                    continue;
+                };
+                is_past_deadline |= recorded.has_passed(now);
+                // A kubelet can write any deadline, but no time of creation.
+                let joined = node.created.max(rule.created);
+                let due = joined.map(|at| Deadline::after(at, repair.readiness_ttl.as_std()));
+                is_in_time |= due.is_some_and(|due| !due.has_passed(now));
+            }
+            if (is_past_deadline || is_in_time) && !node.is_in_maintenance() {
                 let (joining, late) = census.zones.entry(zone).or_default();
                 *joining += 1;
                 *late += usize::from(is_past_deadline);
             }
             let is_unhealthy = !node.is_in_maintenance()
-                && (has_stopped_being_ready(node) || is_past_deadline || would_be_overdue(node));
+                && (has_stopped_being_ready(node, karpenter)
+                    || is_past_deadline
+                    || would_be_overdue(node));
             if let Some(pool) = karpenter.pool_name() {
                 let count = match census.pools.get_mut(pool) {
                     Some(count) => count,
@@ -110,7 +121,7 @@ impl Census {
                 count.add(is_unhealthy);
                 continue;
             }
-            for (rule, spec) in &repairing {
+            for (rule, spec, _) in &repairing {
                 if spec.selector.matches(&node.labels) {
                     let count = census.rules.entry(rule.uid.clone()).or_default();
                     count.add(is_unhealthy);
@@ -150,10 +161,12 @@ pub(super) fn is_initialized(node: &Node) -> bool {
     value.is_some_and(|value| value == "true")
 }
 
-/// Whether some rule has released the node, in any boot, and it is not Ready now.
-fn has_stopped_being_ready(node: &Node) -> bool {
+/// Whether some rule has released the node, in any boot, or Karpenter has initialized it, and it is not Ready now.
+fn has_stopped_being_ready(node: &Node, karpenter: Karpenter<'_>) -> bool {
     let ready = node.condition("Ready");
     let is_ready = ready.is_some_and(|it| it.status == ConditionStatus::True);
     let mut completed = node.annotations_about(BOOTSTRAP_COMPLETED_PREFIX);
-    !is_ready && (is_initialized(node) || completed.next().is_some())
+    let claim = karpenter.claim.ok();
+    let is_claimed = claim.is_some_and(|claim| claim.stage == ClaimStage::Initialized);
+    !is_ready && (is_claimed || is_initialized(node) || completed.next().is_some())
 }

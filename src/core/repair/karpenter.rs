@@ -48,12 +48,12 @@ impl<'a> Karpenter<'a> {
     /// The zones that the node counts in: that of its claim, else the one where this process first saw it, and where it is now.
     pub fn zones(self, node: &Node, observations: &Observations) -> Zones {
         let claimed = self.claim.ok().and_then(|claim| claim.zone.clone());
-        let named = claimed
-            .is_none()
-            .then(|| Zone::of(node.provider_id.as_deref(), &node.labels));
-        let home = claimed.unwrap_or_else(|| observations.home.clone());
-        let other = named.filter(|zone| *zone != home);
-        Zones { home, other }
+        let named = Zone::of(node.provider_id.as_deref(), &node.labels);
+        let other = claimed.is_none() && named != observations.home;
+        Zones {
+            home: claimed.unwrap_or_else(|| observations.home.clone()),
+            other: other.then_some(named),
+        }
     }
 
     /// Whether more will be known soon: Karpenter's objects are still being listed, or Karpenter has not registered the node.

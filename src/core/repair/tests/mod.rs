@@ -238,11 +238,14 @@ fn a_zone_in_which_every_node_that_joins_is_late_is_not_repaired() {
     let all = repairing("DeleteNodeClaim, maxUnhealthy: 100%");
     let late = |name: &str| overdue(name).label(ZONE, "z");
     let at_ease = overdue("m").annotation(&Deadline::key("gate-uid"), &at(9000).to_string());
+    let says_so = at_ease.clone().label(ZONE, "z");
+    let at_ease = at_ease.created(at(100));
     #[rustfmt::skip]
     let cases = [
         ("three are late", vec![late("a"), late("b"), late("c")], true),
         ("two are late", vec![late("a"), late("b")], false),
         ("one has time left", vec![late("a"), late("b"), late("c"), at_ease.clone().label(ZONE, "z")], false),
+        ("one only says that it has", vec![late("a"), late("b"), late("c"), says_so], true),
         ("one does not join", vec![late("a"), late("b"), late("c"), node("m").label(ZONE, "z")], true),
         ("another zone's has time left", vec![late("a"), late("b"), late("c"), at_ease], true),
     ];
