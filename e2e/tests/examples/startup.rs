@@ -7,7 +7,7 @@ use kube::ResourceExt;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use testkit::nodegate::changes::{patch_node_status, set_node_condition};
-use testkit::nodegate::fixtures::{node, pod, set_csi_drivers};
+use testkit::nodegate::fixtures::{node, node_claim, pod, set_csi_drivers};
 use testkit::nodegate::{eventually, never, state};
 
 use crate::scene::{SOON, Scene, read};
@@ -85,8 +85,12 @@ async fn examples_karpenter_repair() -> Result<()> {
     scene.apply("karpenter-repair").await?;
     // The example's pool sets its own time; the other pool gets the rule's.
     for (pool, minutes) in [("gpu", 40), ("default", 15)] {
-        let new = node(pool).label("karpenter.sh/nodepool", pool);
-        let node = scene.join(new.taint(TAINT, "NoSchedule")).await?;
+        node_claim(pool)
+            .pool(pool)
+            .node(pool)
+            .create(&scene.client)
+            .await?;
+        let node = scene.join(node(pool).taint(TAINT, "NoSchedule")).await?;
         let joined = node.metadata.creation_timestamp.context("no time")?.0;
         let deadline = eventually("the deadline is on record", SOON, async || {
             let node = state::node(&scene.client, pool).await?;

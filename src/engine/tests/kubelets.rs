@@ -9,6 +9,9 @@ use nodegate_core::condition::Watch;
 const ZONE: &str = "topology.kubernetes.io/zone";
 const POOL: &str = "karpenter.sh/nodepool";
 
+/// A node of this name that joins in this zone.
+type Home = fn(&str, &str) -> NodeBuilder;
+
 /// Everything that places a node among others, as its kubelet writes it.
 fn moves(bench: &mut Bench, name: &str, zone: &str) {
     bench.change(name, |node| {
@@ -69,7 +72,7 @@ fn deletions(bench: &mut Bench) -> usize {
 
 #[test]
 fn no_claim_in_a_dead_zone_is_deleted_because_of_a_node_that_names_the_zone() {
-    let others: [(&str, fn(&str, &str) -> NodeBuilder, bool); 3] = [
+    let others: [(&str, Home, bool); 3] = [
         ("with a label alone", in_zone, false),
         ("with a claim", in_zone, true),
         ("on an instance", on_aws, false),
@@ -130,7 +133,7 @@ fn claims_are_deleted_whatever_a_late_node_says_of_its_zone_and_pool() {
 #[test]
 fn a_stop_of_a_small_cluster_lasts_whatever_zone_a_node_names() {
     let careful = rule("r").waits_for("Net").nodegate("disruption: {}");
-    let homes: [(&str, fn(&str, &str) -> NodeBuilder); 3] = [
+    let homes: [(&str, Home); 3] = [
         ("by its label", in_zone),
         ("by its instance", on_aws),
         ("of no zone", |name, _| node(name)),

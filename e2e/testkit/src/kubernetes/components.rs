@@ -79,6 +79,9 @@ impl Launcher {
                 .arg("--bind-address=127.0.0.1")
                 .arg("--disable-admission-plugins=ServiceAccount"),
         };
+        if self.options.node_restriction {
+            command.arg("--enable-admission-plugins=NodeRestriction");
+        }
         if self.options.audit {
             let policy = self.folder.join("audit-policy.json");
             std::fs::write(&policy, self.audit_policy()).context("writing the audit policy")?;

@@ -16,6 +16,8 @@ pub struct Options {
     pub scheduler: bool,
     /// Whether kwok simulates the kubelets of annotated nodes, and their heartbeat interval.
     pub kwok: Option<Duration>,
+    /// Whether the API server restricts each kubelet to its own node.
+    pub node_restriction: bool,
     /// Whether the API server writes an audit log, for [`Cluster::audit_log`](crate::kubernetes::Cluster::audit_log).
     pub audit: bool,
     /// Limits the log to this user's requests; logging everybody's slows the API server down.
@@ -52,6 +54,7 @@ impl Options {
             controller_manager: ControllerManager::Off,
             scheduler: false,
             kwok: None,
+            node_restriction: false,
             audit: false,
             audited_user: None,
             pods_reach: None,

@@ -4,6 +4,7 @@
 //!
 //! Tests of what is not about time record a deadline that has passed or is near.
 
+mod kubelets;
 mod remediators;
 mod without;
 
