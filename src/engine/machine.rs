@@ -273,7 +273,7 @@ impl Engine {
             if self.cache.schedule.len() > 0 || self.out.pacer.permits(Class::Node, now) == 0 {
                 return;
             }
-            let (rules, nodes) = (&mut self.rules, &self.nodes);
+            let (rules, nodes) = (&mut self.rules, &mut self.nodes);
             let mut granted = rules.decide_first_gatings(&self.cache, nodes, &mut self.out);
             granted.extend(rules.grant_gating(&self.cache, now));
             if granted.is_empty() {
@@ -314,7 +314,6 @@ impl Engine {
         let leading_since = self.leading_since.unwrap_or(now.wall);
         let (cluster, node) = (self.cache.cluster(), state.node);
         let may_gate = self.rules.may_gate(name, state.selecting, &self.cache);
-        let held_back = self.rules.held_back(state.selecting, &self.cache);
         let setbacks = self.rules.setbacks(state.selecting, &self.cache, node);
         let work = self.nodes.entry(name.clone()).or_default();
         if work.write.is_under_way() {
@@ -323,6 +322,8 @@ impl Engine {
         }
         work.is_about(node);
 
+        let (rules, records) = (&self.rules, &work.records);
+        let held_back = rules.held_back(state.selecting, &self.cache, records);
         let memories = work.memories.clone();
         let history = NodeHistory {
             is_known: work.rules_seen > 0,

@@ -27,6 +27,22 @@ pub(super) fn tally<'a>(rule: &str, nodes: &'a Nodes) -> Tally<'a> {
     Tally::of(rule, records)
 }
 
+/// Each node that has a record of the rule with this UID, to change that.
+pub(super) fn records<'a>(
+    rule: &'a str,
+    nodes: &'a mut Nodes,
+) -> impl Iterator<Item = (&'a Arc<str>, &'a mut Record)> {
+    let is_its = move |record: &Record| *record.rule == *rule;
+    // As in a tally.
+    let mut place = 0;
+    nodes.iter_mut().filter_map(move |(name, work)| {
+        if !work.records.get(place).is_some_and(is_its) {
+            place = work.records.iter().position(is_its)?;
+        }
+        Some((name, &mut work.records[place]))
+    })
+}
+
 #[derive(Debug, Default)]
 pub struct NodeWork {
     /// The node's UID. Another UID means another node of the same name.
@@ -50,6 +66,9 @@ impl NodeWork {
         }
         // A write of conditions for the earlier node may still be under way.
         let is_publishing = self.conditions.attempt.under_way;
+        for record in &mut self.records {
+            record.covered = 0;
+        }
         *self = Self {
             uid: node.uid.clone(),
             records: std::mem::take(&mut self.records),

@@ -24,8 +24,8 @@ pub use conditions::{
 use conditions::{conditions, stall, state};
 use nodegate_core::api::{
     ConditionResult, ConditionStatus, DryRunResults, MAX_PAUSES, NodeEvaluation, NodeFailure,
-    NodeReadinessRuleStatus, NodeShare, NodegateStatus, Pause, Setback, TaintEffect, TaintPolicy,
-    TaintStatus,
+    NodeReadinessRuleStatus, NodeShare, NodegateStatus, Pause, Permission, Setback, TaintEffect,
+    TaintPolicy, TaintStatus,
 };
 use nodegate_core::finding::Backing;
 use nodegate_core::guard::Report;
@@ -56,10 +56,10 @@ pub(crate) struct Basis<'a> {
     pub disruption: Option<&'a Report>,
     /// The limit of what the rule may gate as it comes into force, if there is one.
     pub first_limit: Option<NodeShare>,
-    /// Whether the rule is held back, since it would gate more.
-    pub is_held_back: bool,
-    /// The generation for which the rule may gate nodes in use.
-    pub allowed_generation: Option<i64>,
+    /// If the rule is held back, since it would gate more, how many it gated a moment ago.
+    pub held_back: Option<usize>,
+    /// Which nodes in use the rule may gate.
+    pub permission: Option<&'a Permission>,
     pub setbacks: &'a [Setback],
     /// How many nodes the rule selects, if some have yet to be evaluated.
     pub selected: usize,
@@ -89,8 +89,7 @@ pub(super) fn build(tally: &Tally<'_>, basis: Basis<'_>) -> NodeReadinessRuleSta
         held_nodes: count(held + lingering),
         released_nodes: count(matched - held),
         failed_node_count: count(tally.failures().count()),
-        // When a suspended rule goes on, it comes into force anew.
-        allowed_generation: basis.allowed_generation.filter(|_| !is_suspended),
+        permission: basis.permission.cloned(),
         setbacks: basis.setbacks.to_vec(),
         pauses: Vec::new(),
     };
@@ -270,14 +269,8 @@ pub(super) fn would_gate<'a, 'f>(
     let mut would_gate = WouldGate::of(selected);
     let conditions = rule.spec.as_ref().map(|spec| &spec.conditions);
     for found in found {
-        let (is_in_use, is_gated) = match found.standing {
-            Standing::DryRun(decision) => (true, decision == Decision::Gate),
-            Standing::Governs(Decision::Wait(reason)) => (true, reason == WaitReason::FirstGating),
-            Standing::Governs(decision) => (decision == Decision::NotHeld, false),
-            Standing::Conflicted { .. } => (false, false),
-        };
-        would_gate.in_use += usize::from(is_in_use && !found.tainted);
-        if is_gated {
+        would_gate.in_use += usize::from(found.is_in_use());
+        if found.is_held_back() || found.standing == Standing::DryRun(Decision::Gate) {
             let statuses = conditions.iter().copied().flatten().zip(&found.statuses);
             let missing = statuses.filter(|(requirement, status)| {
                 status.is_none() && requirement.status_if_missing() != requirement.required

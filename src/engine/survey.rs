@@ -196,7 +196,7 @@ impl Survey {
         let is_governed = |standing| matches!(standing, &Standing::Conflicted { .. });
         let governed = tally.nodes().filter(|it| is_governed(&it.2.standing));
         self.count(CONFLICTED, &[name], governed.count());
-        let is_refused = work.first_gating.is_refused();
+        let is_refused = work.first_gating.refused.is_some();
         let held_back = tally.found().filter(|it| is_refused && it.is_held_back());
         self.count(HELD_BACK_NODES, &[name], held_back.count());
         let report = work.guard.as_ref().map(Guard::report);

@@ -19,7 +19,7 @@ use nodegate_tests::{SOON, gates, rules};
 use serde_json::json;
 use testkit::nodegate::changes::{patch_rule, set_node_condition};
 use testkit::nodegate::fixtures::{self, NodeBuilder, RuleBuilder};
-use testkit::nodegate::state::{self, count_taints, rule_status};
+use testkit::nodegate::state::{self, count_taints, rule_condition, rule_status};
 use testkit::nodegate::{NodeHistory, Options, SharedInstallation, eventually_eq};
 
 static INSTALLATION: SharedInstallation = SharedInstallation::new(Options::api_only(), &[]);
@@ -204,6 +204,47 @@ async fn a_rule_is_replaced_and_no_node_is_gated_or_released_meanwhile() -> Resu
 }
 
 #[tokio::test]
+async fn a_successor_gates_no_node_in_use_once_it_governs_until_it_is_allowed_to() -> Result<()> {
+    let client = client().await?;
+    let names = ["succeeds-a", "succeeds-b", "succeeds-c", "succeeds-d"];
+    let earlier = continuous("succeeds");
+    earlier.create(&client).await?;
+    for name in names {
+        let released = node("succeeds", name).condition(READY, "True");
+        released.create(&client).await?;
+    }
+    eventually_counts(&client, "succeeds", [4, 0, 4]).await?;
+    let history = NodeHistory::of_nodes(&client).await?;
+    let successor = fixtures::rule("succeeds-later", &key("succeeds"))
+        .selects(TEST, "succeeds")
+        .waits_for(OTHER)
+        .nodegate("disruption", json!({"maxFirstGated": "10%"}));
+    successor.create(&client).await?;
+    eventually_eq("who is conflicted", SOON, json!("True"), async || {
+        let conflicted = rule_condition(&client, "succeeds-later", "Conflicted").await?;
+        Ok(conflicted["status"].clone())
+    })
+    .await?;
+    rules::delete(&client, "succeeds").await?;
+    eventually_eq("who is held back", SOON, json!("True"), async || {
+        let held_back = rule_condition(&client, "succeeds-later", "HeldBack").await?;
+        Ok(held_back["status"].clone())
+    })
+    .await?;
+    for name in names {
+        for state in &history.up_to(&client, name).await?[name] {
+            assert_eq!(count_taints(state, &key("succeeds")), 0, "{name}");
+        }
+    }
+    let allowed = json!({"spec": {"nodegate": {"disruption": {"maxFirstGated": "100%"}}}});
+    patch_rule(&client, "succeeds-later", &allowed).await?;
+    for name in names {
+        eventually_gated(&client, name, "succeeds").await?;
+    }
+    Ok(())
+}
+
+#[tokio::test]
 async fn a_status_says_what_was_found_on_each_node_and_what_follows() -> Result<()> {
     let client = client().await?;
     let conditions = json!([
@@ -238,7 +279,7 @@ async fn a_status_says_what_was_found_on_each_node_and_what_follows() -> Result<
             "heldNodes": 1,
             "releasedNodes": 1,
             "failedNodeCount": 0,
-            "allowedGeneration": 1,
+            "permission": {"generation": 1, "nodes": 1},
         },
         "appliedNodes": ["says-held", "says-released"],
         "nodeEvaluations": [

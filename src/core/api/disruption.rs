@@ -50,8 +50,8 @@ pub struct Disruption {
     ))]
     pub large_cluster_size_threshold: Option<i32>,
 
-    /// How many nodes in use the rule may gate as it comes into force: when it is created, edited or resumed, or ends to be a
-    /// dry run. A node is in use if it does not have the rule's taint, and does not join just now. If the rule would gate more,
+    /// How many nodes in use the rule may gate of those that come under it within a minute: as it is created, edited or resumed,
+    /// ends to be a dry run, an earlier rule goes, or labels change. A node is in use if it does not have the rule's taint, and does not join just now. If the rule would gate more,
     /// it gates none of them, gets the condition `HeldBack`, and goes on once they are few enough, or this is raised. A number
     /// of nodes or a percentage of those in use, rounded up; 3 nodes may always be gated. Nodes that join are gated in any
     /// case.

@@ -29,7 +29,7 @@ pub use disruption::Disruption;
 pub use duration::Duration;
 pub use node_share::NodeShare;
 pub use nodegate::{MAX_PAUSES, MAX_SETBACKS, NodegateStatus, misplaced};
-pub use nodegate::{NodegateRequirement, NodegateSpec, Pause, PauseReason, Setback};
+pub use nodegate::{NodegateRequirement, NodegateSpec, Pause, PauseReason, Permission, Setback};
 pub use repair::{Repair, RepairAction};
 pub(crate) use rule::MAX_CONDITIONS;
 pub use rule::{ConditionRequirement, NodeReadinessRule, NodeReadinessRuleSpec};

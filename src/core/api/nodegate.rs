@@ -178,11 +178,9 @@ pub struct NodegateStatus {
     #[schemars(range(min = 0))]
     pub failed_node_count: i32,
 
-    /// The generation of the rule for which it was decided that it may gate nodes in use, where `maxFirstGated` or the controller's
-    /// default limits that.
+    /// Which nodes in use the rule may gate, where that is limited.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(range(min = 1))]
-    pub allowed_generation: Option<i64>,
+    pub permission: Option<Permission>,
 
     /// Repairs since which no node of their `NodePool` has got ready.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -193,6 +191,24 @@ pub struct NodegateStatus {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = MAX_PAUSES))]
     pub pauses: Vec<Pause>,
+}
+
+/// Which nodes in use a rule may gate: those that were counted. The next leader goes by it.
+#[derive(JsonSchema, Serialize, Deserialize, Clone, Debug, PartialEq, Eq)]
+#[serde(rename_all = "camelCase")]
+pub struct Permission {
+    /// The generation of the rule.
+    #[schemars(range(min = 1))]
+    pub generation: i64,
+
+    /// How many nodes in use it covers.
+    #[schemars(range(min = 0))]
+    pub nodes: i32,
+
+    /// Fingerprint of the classes that the rule waits for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 16))]
+    pub classes: Option<String>,
 }
 
 /// What keeps a rule from changing a node for now.

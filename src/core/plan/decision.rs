@@ -26,7 +26,7 @@ pub enum WaitReason {
     Grace {
         until: Timestamp,
     },
-    /// The node is in use, and the rule has come into force: it may not gate such nodes yet, or would gate too many of them.
+    /// The node is in use, and has come under the rule: such nodes have yet to be counted, or are too many.
     FirstGating,
     Disruption,
     /// The conditions depend on something that has not been seen yet, or is stale.

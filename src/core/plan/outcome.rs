@@ -14,6 +14,7 @@ use crate::rule::{CompiledSpec, RequiredCondition, Rule, ownership::BootstrapRec
 use crate::text::quoted;
 
 #[derive(Debug, Clone, PartialEq)]
+#[allow(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub struct Outcome<'a> {
     pub rule: &'a Rule,
     pub spec: &'a CompiledSpec,
@@ -26,6 +27,8 @@ pub struct Outcome<'a> {
     pub findings: Vec<ConditionOutcome<'a>>,
     /// Whether the node has the rule's taint, before the plan is carried out.
     pub tainted: bool,
+    /// Whether gating the node takes capacity away: it is neither joining nor back from a reboot.
+    pub in_use: bool,
     /// How the rule came to own the taint, if that may have to be announced.
     pub origin: Option<Origin>,
     /// Until when the conditions have to stay met before the node is released, if it waits for that alone.

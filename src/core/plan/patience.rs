@@ -13,6 +13,9 @@ use crate::rule::{CompiledSpec, RequiredCondition, Rule};
 /// A node that joined at most this long ago runs nothing yet: the kubelet and the scheduler take about as long to start pods.
 const PROMPTLY: SignedDuration = SignedDuration::from_secs(5);
 
+/// A node that joined at most this long ago does not count as in use: labels may come late, and so may its evaluation.
+const LATELY: SignedDuration = SignedDuration::from_secs(20);
+
 /// How long synthesized conditions alone must be unmet, without a grace period: restarted kubelets report unready pods briefly.
 const FLICKER: SignedDuration = SignedDuration::from_secs(1);
 
@@ -22,14 +25,15 @@ pub fn is_new(joined: Option<Timestamp>, now: Timestamp) -> bool {
 }
 
 impl<'a> Draft<'a> {
-    /// What to remember of the node, and why the rule may not gate it yet. `rebooted`: when a reboot was seen that counts.
+    /// What to remember of the node, why the rule may not gate it yet, and whether it is in use. `rebooted`: when a reboot was seen
+    /// that counts.
     pub(super) fn patience(
         &self,
         claim: Claim<'_, 'a>,
         met: bool,
         findings: &[ConditionOutcome<'_>],
         rebooted: Option<Timestamp>,
-    ) -> (Option<Memory>, Option<WaitReason>) {
+    ) -> (Option<Memory>, Option<WaitReason>, bool) {
         let (rule, spec, now) = (claim.rule, claim.spec, self.now);
         let held_back = self.history.held_back.contains(&rule.uid);
         let mut memories = self.history.memories.iter();
@@ -49,22 +53,25 @@ impl<'a> Draft<'a> {
             unmet_since,
             met_since,
         };
+        let is_lately = |joined| now.duration_since(joined) <= LATELY;
+        let joined_lately = self.state.joined.is_some_and(is_lately) && self.was_in_force(rule);
         if spec.mode == EnforcementMode::BootstrapOnly {
-            // It gates nodes as they join and reboot, and those that it found as it came into force.
-            let is_in_use = held_back && !self.was_in_force(rule) && rebooted.is_none();
-            let wait = is_in_use.then_some(WaitReason::FirstGating);
-            return (settles.then(|| remember(false)), wait);
+            // It gates nodes as they join and reboot, and those that come under it later.
+            let in_use = !joined_lately && rebooted.is_none();
+            let wait = (in_use && held_back).then_some(WaitReason::FirstGating);
+            return (settles.then(|| remember(false)), wait, in_use);
         }
         let joining = self.is_joining(claim, met, known);
+        let in_use = !joining && !joined_lately;
         let may_gate = || self.history.may_gate.contains(&rule.uid);
         let wait = match unmet_since {
-            Some(_) if !joining && held_back => Some(WaitReason::FirstGating),
+            Some(_) if in_use && held_back => Some(WaitReason::FirstGating),
             Some(since) if !joining => wait_reason(spec, findings, since, may_gate, now),
             _ => None,
         };
         // Another rule, which governs the taint, may have released the node: pods may come, whatever this rule finds.
         let joining = joining && (claim.tainted || claim.governs || spec.dry_run);
-        (Some(remember(joining)), wait)
+        (Some(remember(joining)), wait, in_use)
     }
 
     /// Whether the rule has never released the node, so that gating it disrupts nothing: conditions never met, and this process or

@@ -129,7 +129,7 @@ pub struct NodeHistory<'a> {
     pub memories: &'a [Memory],
     /// UIDs of the rules whose disruption guard permits to gate the node now.
     pub may_gate: &'a [Arc<str>],
-    /// UIDs of the rules that may not gate a node in use yet.
+    /// UIDs of the rules that may not gate the node yet if it is in use.
     pub held_back: &'a [Arc<str>],
     /// UIDs of rules, each with its last repair in the node's pool.
     pub setbacks: &'a [(Arc<str>, Setback)],

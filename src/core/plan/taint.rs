@@ -96,7 +96,7 @@ impl<'a> Draft<'a> {
         let absence = absence.or_else(|| facts.unselected(&spec.selector));
         let rebooted = rebooted.map(|reboot| reboot.seen);
         let completed = bootstrap.counts() || rule.leaves_alone(self.node.created);
-        let (memory, wait) = self.patience(claim, met, &judged.findings, rebooted);
+        let (memory, wait, in_use) = self.patience(claim, met, &judged.findings, rebooted);
         let met_since = memory.as_ref().and_then(|it| it.met_since);
         let period = spec.ours.settle_period;
         let settles = met_since.and_then(|since| since.checked_add(period?.as_std()).ok());
@@ -131,6 +131,7 @@ impl<'a> Draft<'a> {
             met,
             findings: judged.findings,
             tainted: claim.tainted,
+            in_use,
             settles,
             origin: adopts.then(|| self.origin(claim)).flatten(),
             memory,

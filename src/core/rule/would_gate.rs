@@ -32,6 +32,16 @@ impl<'a> WouldGate<'a> {
         }
     }
 
+    /// Counts as well so many nodes that were gated a moment ago, if there are any to gate now.
+    #[must_use]
+    pub fn after(mut self, gated: usize) -> Self {
+        if self.gated > 0 {
+            self.gated += gated;
+            self.in_use += gated;
+        }
+        self
+    }
+
     pub fn exceeds(&self, limit: NodeShare) -> bool {
         self.gated > limit.of(self.in_use).max(ALWAYS)
     }
@@ -95,6 +105,16 @@ impl fmt::Display for WouldGate<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_was_gated_a_moment_ago_counts_if_there_is_something_to_gate() {
+        let ten = NodeShare::Nodes(10);
+        for (gated, before, exceeds) in [(0, 11, false), (1, 9, false), (1, 10, true)] {
+            let mut would_gate = WouldGate::of(20);
+            (0..gated).for_each(|_| would_gate.add([]));
+            assert_eq!(would_gate.after(before).exceeds(ten), exceeds);
+        }
+    }
 
     #[test]
     fn the_condition_is_named_that_most_nodes_have_never_reported() {

@@ -25,6 +25,7 @@ use super::told::{Subject, Told};
 use first_gating::FirstGating;
 pub(crate) use gating::{guard_for, observe};
 use nodegate_core::api::{NodeShare, Setback};
+use nodegate_core::condition::CriticalComponentClass;
 use nodegate_core::finding::Backing;
 use nodegate_core::guard::{Guard, Limits};
 
@@ -108,11 +109,17 @@ impl Rules {
             stays
         });
         for cached in cache.rules.all.values() {
-            self.sync_rule(cached, generation, out);
+            self.sync_rule(cached, cache.cluster().classes, generation, out);
         }
     }
 
-    fn sync_rule(&mut self, cached: &CachedRule, generation: u64, out: &mut Outbox) {
+    fn sync_rule(
+        &mut self,
+        cached: &CachedRule,
+        classes: &[CriticalComponentClass],
+        generation: u64,
+        out: &mut Outbox,
+    ) {
         let rule = &*cached.rule;
         let is_known = self.works.contains_key(&rule.uid);
         let work = self.works.entry(rule.uid.clone()).or_insert_with(|| {
@@ -127,7 +134,7 @@ impl Rules {
         let spec = rule.active().filter(|_| !rule.deleting);
         let known = work.guard.take().unwrap_or_default();
         work.guard = spec.and_then(|spec| guard_for(spec, known, self.gating_limits));
-        work.sync_first_gating(cached, is_known, self.gating_limits);
+        work.sync_first_gating(cached, is_known, self.gating_limits, (classes, generation));
         work.sync_setbacks(cached, is_known);
         // Another process may just have gated nodes, or nobody could for a while.
         if (!is_known && rule.finalizer || rule.is_suspended())

@@ -67,7 +67,6 @@ impl Rules {
     pub fn forget_node(&mut self, name: &str, uid: &str, is_news: bool, out: &mut Outbox) {
         if let Some(work) = self.works.get_mut(uid) {
             let guard = work.guard.as_mut();
-            work.first_gating.counts_anew();
             if guard.is_some_and(|guard| guard.forget(name)) || is_news {
                 work.status_changed(out);
             }
@@ -147,9 +146,7 @@ impl RuleWork {
         let has_work = plan.awaits_evidence(outcome.rule)
             || plan.changes().any(|it| *it.rule_uid == *self.uid);
         let recovered = record.failure.take_if(|_| !has_work).is_some();
-        if is_news {
-            self.first_gating.counts_anew();
-        }
+        self.first_gating.see(outcome, record);
         if is_news || counts_anew || recovered {
             self.status_changed(out);
         }

@@ -92,10 +92,11 @@ pub(super) fn conditions(tally: &Tally<'_>, basis: Basis<'_>) -> Vec<Condition> 
             return vec![basis.condition(ACCEPTED, false, "Invalid", rejection.to_string())];
         }
     };
-    let limit = basis.first_limit;
-    let limit = limit.filter(|_| basis.is_held_back && !rule.is_suspended());
-    let held_back =
-        limit.map(|limit| would_gate(rule, tally.matched(), tally.found()).held_back(limit));
+    let limit = basis.first_limit.filter(|_| !rule.is_suspended());
+    let held_back = limit.zip(basis.held_back).map(|(limit, lately)| {
+        let would_gate = would_gate(rule, tally.matched(), tally.found());
+        would_gate.after(lately).held_back(limit)
+    });
     let conflict = conflict(tally, spec, basis.governors);
     let remarks = remarks(&basis.backing.findings);
     let without = without_nodes(tally, spec, basis);

@@ -17,6 +17,8 @@ pub struct Record {
     pub rule: Arc<str>,
     /// `None` for a rule that does not select the node, or is being deleted.
     pub(super) found: Option<Found>,
+    /// The term of the rule's permission to gate the node although it is in use; 0 without one.
+    pub(crate) covered: u64,
     /// When that last changed.
     pub(super) at: Timestamp,
     /// Since when the node has been held, or is to be.
@@ -52,6 +54,18 @@ impl Found {
             unmet: !outcome.met && !outcome.is_to_be_seen(),
             would_repair: outcome.would_repair(),
         }
+    }
+
+    /// Whether the rule does not hold the node, which is not joining.
+    pub(crate) fn is_in_use(&self) -> bool {
+        let is_free = match self.standing {
+            Standing::DryRun(_) => true,
+            Standing::Governs(decision) => {
+                matches!(decision, Decision::NotHeld | Decision::Wait(_))
+            }
+            Standing::Conflicted { .. } => false,
+        };
+        is_free && !self.tainted
     }
 
     /// Whether the node is in use and would be gated, and the rule may not begin with such nodes yet.
@@ -91,6 +105,7 @@ impl Record {
     /// whether that is new. A failure stays on record until no taint of the node is to be changed.
     pub fn leave(&mut self, plan: &NodePlan<'_>, deleted: Option<&Rule>) -> bool {
         let lingered = self.lingers;
+        self.covered = 0;
         self.lingers = deleted.is_some_and(|rule| plan.releases_for(rule));
         self.held_since = None;
         let recovers = plan.changes().next().is_none() && !plan.awaiting.contains(&self.rule);
@@ -105,6 +120,17 @@ impl Record {
             self.failure = Some(Box::new((message, now)));
         }
         is_news
+    }
+
+    /// Permits the rule to gate the node in this term, if it governs its taint there; returns whether the node waits for that.
+    pub(crate) fn cover(&mut self, term: u64) -> bool {
+        let found = self.found.as_ref();
+        let is_governed = |it: &&Found| matches!(it.standing, Standing::Governs(_));
+        let Some(found) = found.filter(is_governed) else {
+            return false;
+        };
+        self.covered = term;
+        found.is_held_back()
     }
 
     pub fn is_empty(&self) -> bool {

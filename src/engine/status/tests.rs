@@ -68,8 +68,8 @@ fn basis<'a>(rule: &'a Rule, previous: &'a NodeReadinessRuleStatus) -> Basis<'a>
         obstacle: None,
         disruption: None,
         first_limit: None,
-        is_held_back: false,
-        allowed_generation: None,
+        held_back: None,
+        permission: None,
         setbacks: &[],
         selected: 0,
         nodes: 1,
@@ -99,7 +99,7 @@ fn counts_are_exact_and_held_nodes_come_first() {
         released_nodes: 2,
         failed_node_count: 1,
         state: "in force".into(),
-        allowed_generation: None,
+        permission: None,
         setbacks: Vec::new(),
         pauses: Vec::new(),
     };
@@ -168,7 +168,7 @@ fn a_status_says_to_others_that_all_rules_are_suspended_and_that_this_generation
         let (all, rule) = records(&gate, &[member("a")]);
         let basis = Basis {
             suspends_all,
-            is_held_back,
+            held_back: is_held_back.then_some(0),
             first_limit: Some(NodeShare::Nodes(0)),
             ..basis(&rule, &none)
         };
@@ -200,7 +200,7 @@ fn a_status_says_in_a_word_what_the_rule_does_and_whether_a_person_has_to_act() 
     for (rule, node, is_held_back, state, stalled) in cases {
         let (all, compiled) = records(&rule, &[node]);
         let basis = Basis {
-            is_held_back,
+            held_back: is_held_back.then_some(0),
             first_limit: Some(NodeShare::Nodes(0)),
             ..basis(&compiled, &none)
         };

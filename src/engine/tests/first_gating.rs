@@ -3,8 +3,10 @@
 use serde_json::json;
 
 use super::Bench;
+use crate::io::{Input, Request};
 use crate::survey::HELD_BACK_NODES;
 use crate::testing::{Builder, GATE, NodeBuilder, RuleBuilder, at, node, rule};
+use nodegate_core::condition::Watch;
 
 fn limited() -> RuleBuilder {
     rule("r")
@@ -54,8 +56,9 @@ fn past_its_limit_and_three_nodes_it_gates_none_that_is_in_use() {
             let mut bench = Bench::new(&[rule], &fleet(unmet));
             bench.wait(5000);
             assert_eq!(gated(&bench), expected, "{unmet} of 10, {share}");
-            let allowed = &bench.status("r")["nodegate"]["allowedGeneration"];
-            assert_eq!(allowed.is_null(), expected == 0, "{unmet} of 10, {share}");
+            let permission = &bench.status("r")["nodegate"]["permission"];
+            let is_refused = permission.is_null();
+            assert_eq!(is_refused, expected == 0, "{unmet} of 10, {share}");
         }
     }
 }
@@ -114,22 +117,196 @@ fn an_edit_of_that_one_field_allows_it() {
     bench.sees_rule(&yes);
     bench.wait(3000);
     assert_eq!(gated(&bench), 10);
-    assert_eq!(bench.status("r")["nodegate"]["allowedGeneration"], 2);
+    let permission = &bench.status("r")["nodegate"]["permission"];
+    assert_eq!(*permission, json!({"generation": 2, "nodes": 0}));
 }
 
 #[test]
-fn what_was_decided_holds_after_a_change_of_leader_and_not_after_an_edit() {
-    for (allowed, generation, expected) in [(1, 1, 10), (1, 2, 0)] {
+fn a_permission_outlives_its_leader_for_the_nodes_that_it_covers_and_not_an_edit_or_another_class()
+{
+    for (nodes, generation, classes, expected) in [
+        (10, 1, None, 10),
+        (9, 1, None, 0),
+        (10, 2, None, 0),
+        (10, 1, Some("0123456789abcdef"), 0),
+    ] {
         let mut rule = limited();
         rule.json()["metadata"]["generation"] = json!(generation);
-        let counts =
-            json!({"matchedNodes": 10, "heldNodes": 0, "releasedNodes": 10, "failedNodeCount": 0});
-        rule.json()["status"] = json!({"nodegate": counts});
-        rule.json()["status"]["nodegate"]["allowedGeneration"] = json!(allowed);
+        let mut permission = json!({"generation": 1, "nodes": nodes});
+        if let Some(classes) = classes {
+            permission["classes"] = json!(classes);
+        }
+        rule.json()["status"] = json!({"nodegate": {"permission": permission}});
         let mut bench = Bench::new(&[rule], &fleet(10));
         bench.wait(3000);
-        assert_eq!(gated(&bench), expected, "{allowed}, {generation}");
+        assert_eq!(gated(&bench), expected, "{permission}, {generation}");
     }
+}
+
+#[test]
+fn a_rule_that_waits_for_a_class_is_counted_anew_once_that_class_is_another() {
+    let of_class = rule("r")
+        .waits_for("node.gardener.cloud/CriticalComponentsReady")
+        .nodegate("disruption: {maxFirstGated: 10%}");
+    let mut bench = Bench::new(&[of_class], &[]);
+    bench.wait(3000);
+    let permission = &bench.status("r")["nodegate"]["permission"];
+    assert!(permission["classes"].is_string(), "{permission}");
+}
+
+/// An earlier rule with the same taint, which every node meets.
+fn earlier() -> RuleBuilder {
+    rule("earlier").created(at(-9)).waits_for("Old")
+}
+
+/// So many of ten nodes lack the condition of the rule `r`, and all have what the earlier one asks for.
+fn released(unmet: usize) -> Vec<NodeBuilder> {
+    let nodes = fleet(unmet).into_iter();
+    nodes.map(|node| node.condition("Old", "True")).collect()
+}
+
+#[test]
+fn a_successor_is_counted_once_the_earlier_rule_goes_in_whatever_way() {
+    let turned = |mut rule: RuleBuilder| {
+        rule.json()["metadata"]["generation"] = json!(2);
+        rule
+    };
+    for (unmet, expected) in [(3, 3), (8, 0)] {
+        for (how, after) in [
+            ("deleted", earlier().deleting()),
+            ("a dry run", turned(earlier().dry_run())),
+            ("on other nodes", turned(earlier().selects("pool", "b"))),
+        ] {
+            for successor in [limited(), limited().bootstrap_only()] {
+                let successor = successor.created(at(1));
+                let mut bench = Bench::new(&[earlier(), successor], &released(unmet));
+                bench.wait(3000);
+                let permission = &bench.status("r")["nodegate"]["permission"];
+                assert_eq!(permission["nodes"], 0, "{unmet}, {how}");
+                bench.sees_rule(&after);
+                bench.wait(3000);
+                assert_eq!(gated(&bench), expected, "{unmet}, {how}");
+                assert_eq!(says(&bench, "HeldBack").is_some(), expected == 0, "{how}");
+            }
+        }
+    }
+}
+
+#[test]
+fn nodes_that_get_a_rules_label_are_counted_together_for_a_minute_whichever_saw_them_join() {
+    for rule in [limited(), limited().bootstrap_only()] {
+        let rule = rule.selects("pool", "a");
+        let mut bench = Bench::new(&[rule], &[]);
+        for node in fleet(10) {
+            bench.sees(&node.created(at(100)));
+        }
+        bench.wait(30_000);
+        let label = |bench: &mut Bench, number: usize| {
+            bench.change(&format!("n{number}"), |node| {
+                node["metadata"]["labels"]["pool"] = json!("a");
+            });
+        };
+        for number in 0..2 {
+            label(&mut bench, number);
+            bench.wait(5000);
+        }
+        assert_eq!(gated(&bench), 2);
+        for number in 2..8 {
+            label(&mut bench, number);
+            bench.wait(3000);
+        }
+        assert_eq!(gated(&bench), 3);
+        assert!(says(&bench, "HeldBack").is_some());
+        // Too many wait for it ever to go on by itself, until some meet the condition.
+        bench.wait(120_000);
+        assert_eq!(gated(&bench), 3);
+        for number in 3..6 {
+            bench.change(&format!("n{number}"), |node| {
+                node["status"]["conditions"] = json!([{ "type": "Net", "status": "True" }]);
+            });
+        }
+        bench.wait(3000);
+        assert_eq!((gated(&bench), says(&bench, "HeldBack")), (5, None));
+        label(&mut bench, 8);
+        label(&mut bench, 9);
+        bench.wait(30_000);
+        assert_eq!(gated(&bench), 6, "in this minute");
+        bench.wait(60_000);
+        assert_eq!(gated(&bench), 7, "in the next one");
+    }
+}
+
+#[test]
+fn a_permission_ends_with_a_suspension_and_the_brake() {
+    for is_brake in [false, true] {
+        let mut bench = Bench::new(&[limited()], &fleet(0));
+        bench.wait(3000);
+        let suspends = |bench: &mut Bench, generation: i64| {
+            let is_on = generation == 2;
+            if is_brake {
+                return bench.take(vec![Input::SuspendAll(is_on)]);
+            }
+            let mut rule = if is_on {
+                limited().nodegate("suspend: true")
+            } else {
+                limited()
+            };
+            rule.json()["metadata"]["generation"] = json!(generation);
+            bench.sees_rule(&rule);
+        };
+        suspends(&mut bench, 2);
+        bench.wait(3000);
+        for number in 0..5 {
+            bench.change(&format!("n{number}"), |node| {
+                node["status"]["conditions"] = json!([{ "type": "Net", "status": "False" }]);
+            });
+        }
+        bench.wait(3000);
+        suspends(&mut bench, 3);
+        bench.wait(3000);
+        assert_eq!(gated(&bench), 0, "{is_brake}");
+        assert!(says(&bench, "HeldBack").is_some(), "{is_brake}");
+    }
+}
+
+#[test]
+fn a_node_that_appears_without_having_been_seen_to_join_is_gated_within_the_next_counts() {
+    for rule in [limited(), limited().bootstrap_only()] {
+        let mut bench = Bench::new(&[rule], &fleet(0));
+        bench.wait(60_000);
+        bench.silent = bench.watches.clone();
+        bench.wait(60_000);
+        bench
+            .cluster
+            .put(Watch::Nodes, node("restored").json().clone());
+        bench.silent.clear();
+        bench.take(vec![Input::Restored]);
+        bench.wait(3000);
+        assert_eq!(bench.taints("restored"), [GATE]);
+    }
+}
+
+#[test]
+fn a_count_that_stale_evidence_or_a_write_holds_up_is_made_afterwards() {
+    let mut bench = Bench::new(&[earlier(), limited().created(at(1))], &released(3));
+    bench.wait(3000);
+    bench.held_up = |request| matches!(request, Request::PatchNode(name, _) if **name == *"n9");
+    bench.change("n9", |node| {
+        node["status"]["conditions"] = json!([{ "type": "Net", "status": "True" }]);
+    });
+    assert_eq!(bench.pending.len(), 1, "the earlier rule gates it");
+    bench.sees_rule(&earlier().deleting());
+    bench.wait(5000);
+    assert_eq!(gated(&bench), 0);
+    bench.silent = bench.watches.clone();
+    bench.held_up = |_| false;
+    bench.wait(40_000);
+    bench.answers();
+    bench.wait(5000);
+    assert_eq!(gated(&bench), 1, "the one that the earlier rule gated");
+    bench.silent.clear();
+    bench.wait(5000);
+    assert_eq!(gated(&bench), 3);
 }
 
 #[test]

@@ -95,6 +95,30 @@ fn a_node_joins_under_a_rule_that_was_in_force_and_saw_it_promptly() {
 }
 
 #[test]
+fn a_node_is_in_use_unless_it_has_just_joined_under_the_rule() {
+    let starting = || gate("r").bootstrap_only();
+    let in_use = |world: &World| world.plan().outcomes[0].in_use;
+    let late = world(&unmet()).joined(at(100)).rule(&careful());
+    assert!(!in_use(&late.clone().now(at(120))), "evaluated late");
+    assert!(in_use(&late.now(at(121))));
+    let joined = || world(&unmet()).joined(at(100));
+    for (name, world, expected) in [
+        ("just joined", joined().rule(&starting()), false),
+        ("long there", joined().rule(&starting()).now(at(121)), true),
+        ("not seen to join", world(&unmet()).rule(&starting()), true),
+        (
+            "older than the rule",
+            joined()
+                .rule_in_force_since(&starting().created(at(110)), at(110))
+                .now(at(110)),
+            true,
+        ),
+    ] {
+        assert_eq!(in_use(&world), expected, "{name}");
+    }
+}
+
+#[test]
 fn a_node_that_has_joined_goes_on_joining_until_it_is_released() {
     let came = world(&unmet()).rule(&careful()).joined(at(100));
     let write_fails = came.clone().evaluated(at(100)).now(at(300));
