@@ -18,8 +18,9 @@ use nodegate_core::guard::{Guard, Limits, Report};
 use nodegate_core::object::{Kept, Node};
 use nodegate_core::plan::{self, ClusterState, NodeHistory, NodePlan, NodeState};
 use nodegate_core::repair::{Karpenter, NoClaim};
-use nodegate_core::rule::{RequiredCondition, Rule, RuleSet};
+use nodegate_core::rule::{RequiredCondition, Rule, RuleSet, WouldGate};
 use nodegate_core::selector::Filter;
+use nodegate_core::text::enumerated;
 
 /// Lists that were made just now are not stale.
 static CURRENT: BTreeSet<Watch> = BTreeSet::new();
@@ -164,19 +165,45 @@ impl Forecast {
     /// Why the rule would be held back if it came into force now; `None` if it would not be.
     pub fn holds_back(&self, rule: &Rule) -> Option<String> {
         let limit = self.limits.first(rule.live()?.ours.disruption.as_ref())?;
+        let would_gate = self.would_gate(rule, self.cluster());
+        would_gate
+            .exceeds(limit)
+            .then(|| would_gate.held_back(limit))
+    }
+
+    /// What the rule would gate once those that govern its taint now are gone; `None` if none do, or it would gate no node.
+    pub fn succeeds(&self, rule: &Rule) -> Option<String> {
+        let (known, governors) = (self.rules(), self.rules().governors_of(rule));
+        let others = known.rules().iter();
+        let others = others.filter(|it| !governors.contains(&it.name)).cloned();
+        let mut rules = RuleSet::new(others, known.passing.configured.clone());
+        rules.beating.clone_from(&known.beating);
+        let cluster = ClusterState {
+            rules: &rules,
+            ..self.cluster()
+        };
+        let mut would_gate = self.would_gate(rule, cluster);
+        would_gate.limit = self.limits.first(rule.live()?.ours.disruption.as_ref());
+        let gone = enumerated(governors.iter().map(|name| format!("'{name}'")));
+        (!governors.is_empty() && would_gate.gated > 0)
+            .then(|| format!("once it governs the taint in place of {gone}, {would_gate}"))
+    }
+
+    /// What the rule would gate if it came into force now, beside these rules.
+    fn would_gate<'a>(&self, rule: &'a Rule, cluster: ClusterState<'_>) -> WouldGate<'a> {
         let history = NodeHistory {
             held_back: std::slice::from_ref(&rule.uid),
             ..first_sight(self.now.wall)
         };
         let found = self.cache.nodes.names().filter_map(|name| {
-            let plan = plan::plan(self.cluster(), self.node(name)?, history, self.now.wall);
+            let state = self.node(name)?;
+            let selecting = &cluster.rules.matching(state.node, |_| None);
+            let state = NodeState { selecting, ..state };
+            let plan = plan::plan(cluster, state, history, self.now.wall);
             plan.outcome_of(&rule.uid).map(Found::of)
         });
         let found: Vec<_> = found.collect();
-        let would_gate = would_gate(rule, found.len(), found.iter());
-        would_gate
-            .exceeds(limit)
-            .then(|| would_gate.held_back(limit))
+        would_gate(rule, found.len(), found.iter())
     }
 
     /// The report of the rule's disruption guard, if it has one, with no history.

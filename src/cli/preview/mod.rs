@@ -193,6 +193,8 @@ fn of_rule(
         let warning = format!("the controller will hold it back: it {why}");
         preview.warnings.push(warning);
     }
+    let succeeds = rule.and_then(|rule| view.succeeds(rule));
+    preview.warnings.extend(succeeds);
     preview
 }
 
@@ -459,6 +461,35 @@ mod tests {
         assert!(is_no, "{text}");
         let (text, is_no) = previewed(&dry, Some(&there), &[node("b")]);
         assert!(!is_no && !text.contains("left held"), "{text}");
+    }
+
+    #[test]
+    fn a_successor_says_what_it_gates_in_place_of_the_earlier_rule() {
+        let earlier = rule("earlier").created(at(-9)).waits_for("Old");
+        let nodes = ["a", "b", "c", "d"].map(|name| node(name).condition("Old", "True"));
+        let scene = || nodes.iter().cloned().fold(Scene::default(), Scene::node);
+        let before = scene().rule(&earlier).read(at(60));
+        let successor = Written {
+            name: "r".into(),
+            object: rule("r").waits_for("Net").json().clone(),
+            there: None,
+        };
+        let after = scene().rule(&earlier).object(successor.applied(at(60)));
+        let preview = preview(
+            &rows(&before),
+            &after.read(at(60)),
+            &[successor],
+            &[Ok(None)],
+        );
+        let text = preview.text(&Page::plain(at(60)));
+        for part in [
+            "leaves 4 to another rule with the same taint",
+            "warning: once it governs the taint in place of 'earlier', 4 of 4 selected nodes are unmet and not held (4 have never reported \
+             Net): they would be gated at once, but at most 10% are allowed: the rule would be held back",
+            "no node would be gated",
+        ] {
+            assert!(text.contains(part), "{part}: {text}");
+        }
     }
 
     #[test]
