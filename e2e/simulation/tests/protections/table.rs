@@ -24,6 +24,7 @@ const END: &str = "at the end everything is as the rules say";
 const OTHERS: &str = "what is others' stays as it is";
 const GUARD: &str = "a guarded rule gates no more nodes than its rates allow";
 const FIRST: &str = "a rule that comes into force gates no more nodes in use than its limit";
+const MINUTE: &str = "a rule gates no more nodes that come under it within a minute than its limit";
 const DELETION: &str = "a deleted rule goes when its nodes are clean";
 const CLAIMS: &str = "no claim of a node is deleted that was ever released";
 const VAIN: &str = "what does not help is not repeated for ever";
@@ -206,10 +207,17 @@ pub(crate) const PROTECTIONS: &[Protection] = &[
         ("src/engine/rules/gating.rs", "*member == Member::Met || !node.is_in_maintenance()", "true"),
     ]),
     without("`maxFirstGated` is ignored", FIRST, "first-blow", &[
-        ("src/engine/rules/first_gating.rs", "would_gate.exceeds(limit)", "would_gate.exceeds(limit) && !TAKEN_OUT"),
+        ("src/engine/rules/first_gating.rs", "would_gate.after(lately).exceeds(limit)", "would_gate.after(lately).exceeds(limit) && !TAKEN_OUT"),
     ]),
     without("a rule that is held back is never evaluated again", FIRST, "first-blow", &[
-        ("src/engine/rules/first_gating.rs", "if let Self::Open(open) = self {", "if let Self::Open(open) = self && !TAKEN_OUT {"),
+        ("src/engine/rules/first_gating.rs", "gating.refused = Some(lately);", "(gating.refused, gating.is_due) = (Some(lately), !TAKEN_OUT);"),
+        ("src/engine/rules/first_gating.rs", "!self.covers(Some(record))", "false"),
+    ]),
+    without("a permission covers every node from then on", MINUTE, "first-blow-replaced", &[
+        ("src/engine/rules/first_gating.rs", "it.covered == self.term)", "it.covered == self.term || TAKEN_OUT && self.is_permitted)"),
+    ]),
+    without("nodes that come under a rule one after another are not counted together", MINUTE, "first-blow-relabelled", &[
+        ("src/engine/rules/first_gating.rs", "now < *at + TOGETHER", "false"),
     ]),
     without("a deleted rule cleans nothing up", DELETION, "rule-deleted", &[
         ("src/engine/rules/finalizers.rs", "is_clean(work, cache, nodes)", "true"),

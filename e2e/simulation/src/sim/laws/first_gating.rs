@@ -101,7 +101,7 @@ pub(super) fn is_held_back(rule: &Value) -> bool {
 }
 
 /// How many of so many nodes the rule may gate as it comes into force.
-fn limit(moment: &Moment<'_>, rule: &Rule, nodes: usize) -> Option<usize> {
+pub(super) fn limit(moment: &Moment<'_>, rule: &Rule, nodes: usize) -> Option<usize> {
     let limits = moment.settings.disruption_limits;
     let limit = limits.first(rule.ours.disruption.as_ref())?;
     Some(limit.of(nodes).max(ALWAYS))

@@ -23,6 +23,7 @@ pub(super) mod rule;
 #[cfg(test)]
 mod testing;
 mod truth;
+mod within_a_minute;
 mod workload;
 mod writes;
 
@@ -50,6 +51,7 @@ pub fn all() -> Laws {
         ("nobody's taint is removed on an annotation's word", Box::new(forgery::Forgery)),
         ("a guarded rule gates no more nodes than its rates allow", Box::new(disruption::Disruption::default())),
         ("a rule that comes into force gates no more nodes in use than its limit", Box::new(first_gating::FirstGating::default())),
+        ("a rule gates no more nodes that come under it within a minute than its limit", Box::new(within_a_minute::WithinAMinute::default())),
         ("a joining node runs no workload", Box::new(workload::Workload)),
         ("a deleted rule goes when its nodes are clean", Box::new(deletion::Deletion)),
         ("no claim of a node is deleted that was ever released", Box::new(claims::Claims)),

@@ -90,6 +90,10 @@ impl Rule {
         self.with("nodeSelector", json!({"matchLabels": {label: value}}))
     }
 
+    pub(super) fn named(self, name: &'static str) -> Self {
+        Self { name, ..self }
+    }
+
     pub(super) fn with(mut self, field: &str, value: Value) -> Self {
         self.spec[field] = value;
         self

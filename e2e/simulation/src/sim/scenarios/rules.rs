@@ -17,6 +17,11 @@ fn limited() -> Rule {
         .nodegate("disruption", json!({"maxFirstGated": "10%"}))
 }
 
+/// An edit that lets a rule gate all nodes in use.
+fn allowed() -> Value {
+    json!({"spec": {"nodegate": {"disruption": {"maxFirstGated": "100%"}}}})
+}
+
 /// Two nodes are unhealthy from the start; later one of them recovers, and another one fails.
 fn turning() -> Reporter {
     Reporter::new(READY)
@@ -61,15 +66,49 @@ pub(super) const ALL: &[Base] = &[
         "first-blow-allowed: a rule comes that would gate all nodes in use, and is allowed to",
         s(110),
         |it| {
-            let yes = json!({"spec": {"nodegate": {"disruption": {"maxFirstGated": "100%"}}}});
             let operator = Operator::default()
                 .creates(s(60), limited())
-                .edits(s(90), rule_key("network"), yes);
+                .edits(s(90), rule_key("network"), allowed());
             let nodes = ["n-0", "n-1", "n-2", "n-3", "n-4"];
             let reporter = nodes.into_iter().fold(Reporter::new(READY), Reporter::ails);
             it.nodes(joining(5)).acts(operator).acts(reporter)
         },
         &[PutOn(GATE, 5), Held(GATE, &["n-0", "n-1", "n-2", "n-3", "n-4"])],
+    ),
+    Base::new(
+        "first-blow-replaced: a rule is replaced by one of another name, which would gate most nodes in use once it governs: it gates none of them, and all of them once it is allowed to",
+        s(170),
+        |it| {
+            let bad = ["n-0", "n-1", "n-2", "n-3", "n-4", "n-5"];
+            let reporter = bad.into_iter().fold(Reporter::new(READY), Reporter::ails);
+            let operator = Operator::default()
+                .creates(s(60), limited())
+                .deletes(s(110), rule_key("earlier"))
+                .edits(s(150), rule_key("network"), allowed());
+            it.has(rule("earlier").continuous().waits_for(SECOND))
+                .nodes(joining(8))
+                .acts(operator)
+                .acts(reporter)
+                .acts(Reporter::new(SECOND))
+        },
+        &[Held(GATE, &["n-0", "n-1", "n-2", "n-3", "n-4", "n-5"])],
+    ),
+    Base::new(
+        "first-blow-relabelled: nodes in use get a rule's label one after another: it gates as many as it may, and the others once it is allowed to",
+        s(170),
+        |it| {
+            let bad = ["n-0", "n-1", "n-2", "n-3", "n-4", "n-5"];
+            let reporter = bad.into_iter().fold(Reporter::new(READY), Reporter::ails);
+            let late = |operator: Operator, (number, name): (u64, &&'static str)| {
+                operator.labels(s(60 + 4 * number), name, &json!({"pool": "late"}))
+            };
+            let operator = (0..).zip(&bad).fold(Operator::default(), late);
+            it.has(limited().on("pool", "late"))
+                .nodes(joining(8))
+                .acts(operator.edits(s(150), rule_key("network"), allowed()))
+                .acts(reporter)
+        },
+        &[Held(GATE, &["n-0", "n-1", "n-2", "n-3", "n-4", "n-5"])],
     ),
     Base::new(
         "rule-suspended: a rule is suspended while nodes turn bad and good, and goes on later; another one stays suspended",

@@ -67,12 +67,12 @@ fn build(mut scene: Scene<'_>) -> Scene<'_> {
     let nodes = &NODES[..=rng.below(NODES.len())];
     for name in &RULES[..=rng.below(RULES.len())] {
         let rule = any_rule(name, rng);
+        operator = change_rule(operator, (name, &rule), rng);
         if rng.chance(20) {
             operator = operator.creates(sometime(rng), rule);
         } else {
             scene = scene.has(rule);
         }
-        operator = change_rule(operator, name, rng);
     }
     for name in &DAEMON_SETS[..=rng.below(DAEMON_SETS.len())] {
         let mut set = daemon_set(name).ready_after(rng.between(s(1), s(8)));
@@ -224,14 +224,20 @@ fn any_rule(name: &'static str, rng: &mut Rng) -> Rule {
     it
 }
 
-fn change_rule(operator: Operator, name: &str, rng: &mut Rng) -> Operator {
+fn change_rule(operator: Operator, (name, rule): (&str, &Rule), rng: &mut Rng) -> Operator {
     let key = rule_key(name);
     let at = sometime(rng);
-    match rng.below(12) {
+    let successor = rule.clone().named(word(rng, &["six", "seven"]));
+    match rng.below(14) {
         0 => operator.deletes(at, key),
         1 => operator.edits(at, key, json!({"spec": {"nodegate": { "suspend": true }}})),
         2 => operator.edits(at, key, json!({"spec": {"nodegate": { "suspend": false }}})),
         3 => operator.edits(at, key, json!({"spec": {"dryRun": false}})),
+        4 => operator.deletes(at, key).creates(at, successor),
+        5 => {
+            let gone = at + rng.between(s(1), s(40));
+            operator.creates(at, successor).deletes(gone, key)
+        }
         _ => operator,
     }
 }
