@@ -90,7 +90,8 @@ async fn examples_karpenter_repair() -> Result<()> {
             .node(pool)
             .create(&scene.client)
             .await?;
-        let node = scene.join(node(pool).taint(TAINT, "NoSchedule")).await?;
+        let new = node(pool).label("karpenter.sh/nodepool", pool);
+        let node = scene.join(new.taint(TAINT, "NoSchedule")).await?;
         let joined = node.metadata.creation_timestamp.context("no time")?.0;
         let deadline = eventually("the deadline is on record", SOON, async || {
             let node = state::node(&scene.client, pool).await?;
