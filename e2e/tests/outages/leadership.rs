@@ -111,6 +111,19 @@ async fn somebody_who_deletes_the_lease_each_second_makes_no_two_writers_at_a_ti
 }
 
 #[tokio::test]
+async fn two_that_work_on_the_same_rules_without_an_election_say_so() -> Result<()> {
+    let cluster = Cluster::start(Options::api_only()).await?;
+    let client = cluster.client().await?;
+    create_nodes(&client, 1, "False").await?;
+    let one = Controller::start(&cluster, &[]).await?;
+    let other = Controller::start(&cluster, &["--suspend-all"]).await?;
+    network_rule("network").create(&client).await?;
+    let words = "another Nodegate has written the rule's status";
+    one.says(words, AT_ONCE).await?;
+    other.says(words, AT_ONCE).await
+}
+
+#[tokio::test]
 async fn an_instance_that_has_not_seen_everything_leaves_the_lead_to_others() -> Result<()> {
     let cluster = Cluster::start(Options::api_only()).await?;
     let relay = Relay::start(&cluster).await?;

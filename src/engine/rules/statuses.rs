@@ -80,7 +80,16 @@ impl RuleWork {
         let soon = now + STATUS_DELAY;
         let at = healed.map_or(soon, |healed| soon.max(healed + HEAL_INTERVAL));
         self.healed_at = Some(at);
-        info!(rule = %self.name, "another client has written over the rule's status; writing it again");
+        let rule = &self.name;
+        match &cached.object.status.nodegate {
+            Some(theirs) => warn!(
+                %rule, state = %theirs.state,
+                "another Nodegate has written the rule's status, or a backup was restored; writing it again: where two run, give both --leader-elect"
+            ),
+            None => {
+                info!(%rule, "another client has written over the rule's status; writing it again")
+            }
+        }
         out.want(Job::Status(self.uid.clone()), at);
     }
 }
