@@ -7,7 +7,7 @@
 {{- define "nodegate.named" -}}
 {{- $fullname := include "nodegate.fullname" .root }}
 {{- $text := .text | replace "nrr-system" "@namespace@" | replace "nrr-" (printf "%s-" $fullname) }}
-{{- range list "controller-manager-config" "gate-at-birth" "validating-webhook-configuration" "webhook-server-cert" }}
+{{- range list "controller-manager-config" "gate-at-birth" "add-tolerations" "validating-webhook-configuration" "webhook-server-cert" }}
 {{- $text = $text | replace (printf "%s-%s" $fullname .) (printf "nrr-%s" .) }}
 {{- end }}
 {{- $accounts := printf "((?:kind: ServiceAccount\n(?:metadata:\n)?|serviceAccount:\n) *name: |system:serviceaccount:@namespace@:)%s-controller-manager\\b" $fullname }}
@@ -188,8 +188,32 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | 
 {{- define "nodegate.celList" -}}
 {{- range . }}
 {{- if not (regexMatch "^[A-Za-z0-9]([-A-Za-z0-9_./]*[A-Za-z0-9/])?$" .) }}
-{{- fail (printf "%q is neither a taint key nor a prefix" .) }}
+{{- fail (printf "%q is neither a key or value of a label or taint, nor a prefix or namespace" .) }}
 {{- end }}
 {{- end -}}
 [{{- range $index, $text := . }}{{ if $index }}, {{ end }}'{{ $text }}'{{- end }}]
+{{- end }}
+
+{{/* Whether a DaemonSet is of one of these classes and a rule waits for it, in CEL, as the policy that adds tolerations has it. */}}
+{{- define "nodegate.celClasses" -}}
+({{ if not . }}false{{ end }}
+{{- range $index, $class := . }}
+{{- if $index }} || {{ end }}
+{{- $namespaces := .namespaces | default (list "kube-system") }}
+{{- if not (has "*" $namespaces) }}object.metadata.namespace in {{ include "nodegate.celList" $namespaces }} && {{ end }}
+{{- $kinds := list }}
+{{- range list "CriticalDaemonSetsScheduled" "CriticalPodsReady" "CSIDriversRegistered" "CriticalComponentsReady" }}
+{{- $kinds = append $kinds (print $class.conditionPrefix .) }}
+{{- end -}}
+params.spec.conditions.exists(it, it.type in {{ include "nodegate.celList" $kinds }})
+{{- $requirements := .selector.matchExpressions | default list }}
+{{- range $key, $value := .selector.matchLabels }}
+{{- $requirements = append $requirements (dict "key" $key "operator" "In" "values" (list $value)) }}
+{{- end }} && [object.metadata, object.spec.template.metadata].all(it,
+{{- range $index, $requirement := $requirements }}
+{{- if $index }} &&{{ end }} {{ if hasPrefix "Not" .operator | or (hasPrefix "DoesNot" .operator) }}!{{ end }}(it.?labels[?
+{{- include "nodegate.celList" (list .key) | trimAll "[]" }}]
+{{- if hasSuffix "In" .operator }}.orValue('') in {{ include "nodegate.celList" .values }}){{ else }}.hasValue()){{ end }}
+{{- end }})
+{{- end }})
 {{- end }}

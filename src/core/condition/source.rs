@@ -218,6 +218,16 @@ mod tests {
             let words: BTreeSet<&str> = words.filter(|it| it.contains('/')).collect();
             assert_eq!(words, published, "{before}");
         }
+        let tolerated = include_str!("../../../charts/nodegate/files/tolerations/policy.yaml");
+        let helper = include_str!("../../../charts/nodegate/templates/_helpers.tpl");
+        assert!(tolerated.contains("== 'daemonset.nodegate.dev/' +"));
+        for word in Question::WORDS {
+            let kind = format!("'node.gardener.cloud/{word}'");
+            assert!(
+                tolerated.contains(&kind) && helper.contains(&format!("\"{word}\"")),
+                "{word}"
+            );
+        }
         let tried = include_str!("../../../e2e/tests/policy/controller.rs");
         for prefix in published {
             assert!(tried.contains(&format!("\n    \"{prefix}")), "{prefix}");
