@@ -84,6 +84,7 @@ impl Scene {
             listed: Vec::new(),
             unlisted: Vec::new(),
             leader: None,
+            adds_tolerations: false,
             controllers: Vec::new(),
             unready: BTreeMap::new(),
             manifests: Manifests::default(),

@@ -119,6 +119,7 @@ fn of_waits(snapshot: &Snapshot, rule: &Rule, spec: &CompiledSpec) -> Vec<Findin
         around.labelled.clear();
     }
     let mut found = Backing::of(&rule.name, spec, &around).findings;
+    snapshot.remedy(rule, &mut found);
     // Without the configuration, the cluster may have other classes.
     if !snapshot.has_read(ResourceKind::ConfigMaps) {
         found.retain(|it| it.check != Check::EMPTY_CLASS);

@@ -37,7 +37,8 @@ pub(crate) async fn snapshot(
 ) -> Result<Snapshot, CliError> {
     let (at, all, mut gaps) = (source.at(), Filter::default(), Vec::new());
     let rules = source.all::<RuleObject>(ResourceKind::Rules, &all);
-    let (rules, leader) = futures::join!(rules, leader(source));
+    let adds_tolerations = source.adds_tolerations();
+    let (rules, leader, adds_tolerations) = futures::join!(rules, leader(source), adds_tolerations);
     let rules = match rules {
         Err(refusal) if wanted.depth == Depth::Decisions => return Err(refusal.into()),
         rules => record_gap(&mut gaps, rules),
@@ -64,6 +65,7 @@ pub(crate) async fn snapshot(
         listed: Vec::new(),
         unlisted: Vec::new(),
         leader,
+        adds_tolerations,
         controllers,
         unready: BTreeMap::new(),
         manifests: Manifests::default(),

@@ -7,6 +7,7 @@ use futures::stream::{self, StreamExt, TryStreamExt};
 use http::Request;
 use http::header::CONTENT_TYPE;
 use jiff::Timestamp;
+use k8s_openapi::api::admissionregistration::v1::MutatingAdmissionPolicyBinding;
 use kube::Error;
 use kube::core::request;
 use serde::de::DeserializeOwned;
@@ -14,6 +15,9 @@ use serde_json::Value;
 
 use nodegate_cluster::{Cluster, Gap, Objects, ResourceKind, client};
 use nodegate_core::selector::Filter;
+
+/// The name of the policy that adds tolerations, and of its binding.
+const TOLERATIONS: &str = "nrr-add-tolerations";
 
 /// How often a dry run is repeated because the rule that it replaces has been written meanwhile.
 const REPEATS: usize = 3;
@@ -92,6 +96,15 @@ impl ObjectSource {
         let objects = self.list(kind, filter);
         let decoded = objects.try_filter_map(|it| ready(Ok(serde_json::from_str::<T>(&it).ok())));
         decoded.try_collect().await
+    }
+
+    /// Whether the API server is known to add tolerations.
+    pub(crate) async fn adds_tolerations(&self) -> bool {
+        let Self::Cluster(cluster) = self else {
+            return false;
+        };
+        let found = cluster.found::<MutatingAdmissionPolicyBinding>(TOLERATIONS);
+        found.await.is_ok_and(|it| it.is_some())
     }
 
     /// Why the API server refuses a rule, if it does, by a write that it does not store. An error says why it was not asked, or

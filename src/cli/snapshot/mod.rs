@@ -32,6 +32,8 @@ pub struct Snapshot {
     /// The lists that the rules do not need.
     pub(super) unlisted: Vec<(Watch, Filter)>,
     pub(crate) leader: Option<Leader>,
+    /// Whether the policy of `config/tolerations` is installed.
+    pub(crate) adds_tolerations: bool,
     /// The image of each instance of the controller, and whether it is Ready.
     pub(crate) controllers: Vec<(String, bool)>,
     pub(crate) unready: BTreeMap<ObjectKey, UnreadyPod>,
@@ -200,7 +202,18 @@ impl Snapshot {
     pub(crate) fn remarks(&self, rule: &Rule) -> Option<Backing> {
         let needs = [ResourceKind::DaemonSets, ResourceKind::CsiNodes];
         let is_known = needs.into_iter().all(|kind| self.has_read(kind));
-        is_known.then(|| self.view.remarks(rule))
+        let mut remarks = is_known.then(|| self.view.remarks(rule))?;
+        self.remedy(rule, &mut remarks.findings);
+        Some(remarks)
+    }
+
+    /// Says of `DaemonSet`s that a rule shuts out what to do in this cluster.
+    pub(crate) fn remedy(&self, rule: &Rule, findings: &mut [Finding]) {
+        if let Ok(spec) = &rule.spec {
+            for found in findings {
+                found.remedy(&rule.name, &spec.taint.key, self.adds_tolerations);
+            }
+        }
     }
 
     /// Which workloads the rule keeps out, all of whose nodes it holds, and what to do.

@@ -15,6 +15,7 @@ use known::{ComponentPurpose, purposes, type_of};
 use nodegate_core::api::TaintEffect;
 use nodegate_core::api::names::{GROUP, KIND, TAINT_PREFIX, VERSION};
 use nodegate_core::condition::{names_nothing, tolerates};
+use nodegate_core::finding::remedy;
 use nodegate_core::object::Taint;
 use nodegate_core::rule::RuleSet;
 use nodegate_core::text::{counted, printable};
@@ -81,7 +82,9 @@ pub(super) fn suggest(snapshot: &Snapshot) -> Suggestions {
         recognised.sort_by(|a, b| a.1.cmp(&b.1));
         if !recognised.is_empty() {
             let name = free_name(purpose.name, snapshot.view.rules());
-            answer.rules.push(suggestion(&name, &purpose, &recognised));
+            let adds_tolerations = snapshot.adds_tolerations;
+            let suggestion = suggestion(&name, &purpose, &recognised, adds_tolerations);
+            answer.rules.push(suggestion);
         }
     }
     answer.already.sort();
@@ -107,6 +110,7 @@ fn suggestion(
     name: &str,
     purpose: &ComponentPurpose,
     recognised: &[(&Agent, Vec<String>, String)],
+    adds_tolerations: bool,
 ) -> Suggestion {
     let key = format!("{TAINT_PREFIX}{name}");
     let taint = Taint::new(&*key, "", TaintEffect::NoSchedule);
@@ -114,11 +118,12 @@ fn suggestion(
     for (Agent { daemon_set, .. }, _, what) in recognised {
         comments.push(format!("{}: {what}", daemon_set.key));
         if !tolerates(daemon_set, &taint) {
+            let remedy = remedy(&daemon_set.key, name, &key, adds_tolerations);
             comments.push(
-                "  It does not tolerate the taint yet, and cannot start on a node that has it: add to its pod template"
+                "  It does not tolerate the taint yet, and cannot start on a node that has it:"
                     .into(),
             );
-            comments.push(format!("  tolerations: [{{key: {key}, operator: Exists}}]"));
+            comments.push(format!("  {remedy}"));
         }
     }
     let conditions: BTreeSet<&String> = recognised.iter().flat_map(|it| &it.1).collect();

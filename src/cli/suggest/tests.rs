@@ -28,6 +28,10 @@ fn daemon_set(key: &str, images: &[&str], tolerations: &Value) -> Value {
 }
 
 fn suggested(objects: Vec<(ResourceKind, Value)>) -> Suggestions {
+    suggest(&read(objects))
+}
+
+fn read(objects: Vec<(ResourceKind, Value)>) -> Snapshot {
     let mut lists = Lists::of(at(0), BTreeMap::new());
     for (kind, object) in objects {
         let all = lists.objects.entry(kind).or_default();
@@ -36,7 +40,29 @@ fn suggested(objects: Vec<(ResourceKind, Value)>) -> Suggestions {
     let wanted = Wanted::outline(&[ResourceKind::DaemonSets, ResourceKind::CsiDrivers]);
     let source = ObjectSource::Memory(lists);
     let read = snapshot(&source, None, &wanted).now_or_never();
-    suggest(&read.unwrap().unwrap())
+    read.unwrap().unwrap()
+}
+
+#[test]
+fn a_daemon_set_that_does_not_tolerate_the_taint_yet_is_told_of_with_what_to_do() {
+    for (adds_tolerations, expected) in [
+        (
+            false,
+            "#   add to its pod template: tolerations: [{key: readiness.k8s.io/storage, operator: Exists}], or have the API server",
+        ),
+        (
+            true,
+            "annotate --overwrite ds/ebs-csi-node nodegate.dev/tolerate=storage",
+        ),
+    ] {
+        let mut read = read(cluster());
+        read.adds_tolerations = adds_tolerations;
+        let text = suggest(&read).text(&Page::plain(at(0)));
+        let (_, after) = text
+            .split_once("yet, and cannot start on a node that has it:\n")
+            .unwrap();
+        assert!(after.lines().next().unwrap().contains(expected), "{text}");
+    }
 }
 
 fn of(daemon_sets: &[Value]) -> Vec<(ResourceKind, Value)> {

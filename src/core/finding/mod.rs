@@ -10,7 +10,8 @@ use serde::Serialize;
 use crate::object::ObjectKey;
 use crate::text::{documentation, stated};
 pub use backing::{Around, Backing, left_out_on};
-pub use of_rule::{evicts, short_heartbeat};
+use of_rule::toleration;
+pub use of_rule::{evicts, remedy, short_heartbeat};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -126,6 +127,20 @@ impl Finding {
 
     pub fn of_daemon_set(check: Check, key: &ObjectKey, what: String, fix: &str) -> Self {
         Self::new(check, format!("daemonset/{key}"), what, fix)
+    }
+
+    /// Says what to do about the rule's taint with this key where the policy of [`remedy`] is installed or could be.
+    pub fn remedy(&mut self, rule: &str, key: &str, is_installed: bool) {
+        let daemon_set = self.object.strip_prefix("daemonset/");
+        if let Some((namespace, name)) = daemon_set.and_then(|it| it.split_once('/')) {
+            let daemon_set = ObjectKey::new(namespace, name);
+            let (before, after) = (
+                toleration(key),
+                remedy(&daemon_set, rule, key, is_installed),
+            );
+            self.message = self.message.replace(&before, &after);
+            self.fix = self.fix.replace(&before, &after);
+        }
     }
 
     /// The same, with another severity.

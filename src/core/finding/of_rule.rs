@@ -84,9 +84,26 @@ pub(super) fn empty_class(rule: &str, class: &str) -> Finding {
 fn intolerant(daemon_set: &ObjectKey, [key, effect]: [&str; 2], so: &str, or: &str) -> Finding {
     let message =
         format!("DaemonSet {daemon_set} does not tolerate the taint {key}:{effect}: {so}");
-    let fix =
-        format!("add to its pod template: tolerations: [{{key: {key}, operator: Exists}}]{or}");
+    let fix = format!("{}{or}", toleration(key));
     Finding::of_daemon_set(Check::SHUT_OUT, daemon_set, message, &fix)
+}
+
+/// How to let a `DaemonSet` tolerate taints with this key, in its own manifest.
+pub(super) fn toleration(key: &str) -> String {
+    format!("add to its pod template: tolerations: [{{key: {key}, operator: Exists}}]")
+}
+
+/// How to let a `DaemonSet` tolerate the taint of a rule, where the policy of `config/tolerations` is installed or could be.
+pub fn remedy(daemon_set: &ObjectKey, rule: &str, key: &str, is_installed: bool) -> String {
+    let ObjectKey { namespace, name } = daemon_set;
+    if is_installed {
+        return format!(
+            "once the rule is in force, have the API server add the toleration, which rolls its pods once, as any change of a \
+             template does: kubectl -n {namespace} annotate --overwrite ds/{name} nodegate.dev/tolerate={rule}"
+        );
+    }
+    let by_hand = toleration(key);
+    format!("{by_hand}, or have the API server add it: config/tolerations")
 }
 
 /// A `DaemonSet` that the rule names, and that a taint that stays, of this key and effect, keeps off some of the selected nodes.

@@ -394,6 +394,40 @@ fn conditions_that_are_met_on_no_node_are_found() {
     finds(&[named("r", "cni"), elsewhere], &[]);
 }
 
+#[test]
+fn where_the_api_server_adds_tolerations_an_update_of_the_daemon_set_is_enough() {
+    const KEY: &str = "tolerations: [{key: readiness.k8s.io/network, operator: Exists}]";
+    const ANNOTATE: &str = "which rolls its pods once, as any change of a template does: kubectl -n kube-system annotate --overwrite \
+                            ds/cni nodegate.dev/tolerate=network";
+    let blind = with(cni(), TOLERATIONS, json!([]));
+    let objects = [network(), blind, linux("a", &json!([]))];
+    for (adds_tolerations, expected, not) in [
+        (
+            false,
+            format!("{KEY}, or have the API server add it: config/tolerations"),
+            ANNOTATE,
+        ),
+        (true, ANNOTATE.to_owned(), KEY),
+    ] {
+        let source = ObjectSource::Memory(lists(&objects));
+        let read = snapshot(&source, None, &Wanted::checkup()).now_or_never();
+        let mut read = read.unwrap().unwrap();
+        read.adds_tolerations = adds_tolerations;
+        let rule = read.view.rules().rules()[0].clone();
+        let previewed = read.remarks(&rule).unwrap().findings;
+        for found in [&check(Vec::new(), &read).findings, &previewed] {
+            let found = found.iter().find(|it| it.check == Check::SHUT_OUT);
+            let found = found.unwrap();
+            assert!(found.fix.ends_with(&expected), "{found:?}");
+            assert!(!found.fix.contains(not), "{found:?}");
+        }
+        // A preview prints messages alone.
+        let expected = format!("{expected})");
+        let mut messages = previewed.iter().map(|it| &it.message);
+        assert!(messages.any(|it| it.ends_with(&expected)), "{previewed:?}");
+    }
+}
+
 /// What `explain` says of node `a` among these objects.
 fn explained(objects: &[Value]) -> String {
     let source = ObjectSource::Memory(lists(objects));
