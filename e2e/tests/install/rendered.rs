@@ -128,6 +128,7 @@ async fn chart_and_kustomize_make_the_same_objects() -> Result<()> {
         ("host-network", &["components/host-network"], &["hostNetwork=true"]),
         ("policies", &["policy"], &["policies.enabled=true"]),
         ("birth", &["birth"], &[]),
+        ("tolerations", &["tolerations"], &["injectTolerations.enabled=true"]),
         ("flowcontrol", &["flowcontrol"], &["flowControl.enabled=true"]),
         ("prometheus", &["components/prometheus"],
             &["metrics.serviceMonitor.enabled=true", "metrics.prometheusRule.enabled=true", "metrics.dashboard.enabled=true"]),

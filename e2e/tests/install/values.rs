@@ -20,7 +20,7 @@ fn container(objects: &Objects) -> &Value {
 
 /// Values that make each object that the chart has.
 const EVERYTHING: &str = "webhook.enabled=true,webhook.certificate=cert-manager,karpenter.enabled=true,policies.enabled=true,\
-    flowControl.enabled=true,reporter.accounts[0].namespace=a,reporter.accounts[0].name=b,\
+    flowControl.enabled=true,injectTolerations.enabled=true,reporter.accounts[0].namespace=a,reporter.accounts[0].name=b,\
     reporter.accounts[0].conditionTypes={c.example.com/D},config.passingTaints={a/b},\
     metrics.serviceMonitor.enabled=true,metrics.prometheusRule.enabled=true,metrics.dashboard.enabled=true";
 
@@ -332,6 +332,7 @@ async fn another_full_name_is_everywhere_but_in_names_that_nodegate_looks_up() -
     let rest = [
         "nrr-controller-manager-config",
         "nrr-gate-at-birth",
+        "nrr-add-tolerations",
         "nrr-validating-webhook-configuration",
         "nrr-webhook-server-cert",
     ]
@@ -424,6 +425,61 @@ async fn rules_may_be_a_list_and_the_policy_allows_what_values_ask_for() -> Resu
 }
 
 #[tokio::test]
+async fn the_policy_that_adds_tolerations_knows_the_classes_of_the_configuration() -> Result<()> {
+    const POLICY: &str = "MutatingAdmissionPolicy /nrr-add-tolerations";
+    let expression = async |config: &str| {
+        let config = format!("config={config}");
+        let arguments = [
+            "--set=injectTolerations.enabled=true",
+            "--set-json",
+            &config,
+        ];
+        let kind = "admissionregistration.k8s.io/v1/MutatingAdmissionPolicy";
+        let arguments = [&["--api-versions", kind][..], &arguments].concat();
+        let objects = template_of(&arguments).await?;
+        let expression = &objects[POLICY]["spec"]["matchConditions"][0]["expression"];
+        anyhow::Ok(expression.as_str().unwrap_or_default().to_owned())
+    };
+    let gardener = "object.metadata.namespace in ['kube-system'] && params.spec.conditions.exists(it, it.type in \
+        ['node.gardener.cloud/CriticalDaemonSetsScheduled', ";
+    has_words(
+        &expression(r#"{"passingTaints": ["a/b"]}"#).await?,
+        gardener,
+    )?;
+    let requirements = r#""matchLabels": {"team": "gpu"}, "matchExpressions": [{"key": "a", "operator": "NotIn", "values": ["b", "c"]},
+        {"key": "example.com/d", "operator": "Exists"}, {"key": "e", "operator": "DoesNotExist"}]"#;
+    let class = |name: &str, namespaces: &str, selector: &str| {
+        format!(
+            r#"{{"name": "{name}", "selector": {{{selector}}}, "namespaces": {namespaces}, "conditionPrefix": "{name}.example.com/",
+            "csiAnnotationPrefix": "{name}.example.com/wait-"}}"#
+        )
+    };
+    let (gpu, any) = (
+        class("gpu", r#"["gpu", "b"]"#, requirements),
+        class("any", r#"["*"]"#, r#""matchLabels": {"a": "b"}"#),
+    );
+    let classes = format!(r#"{{"criticalComponentClasses": [{gpu}, {any}]}}"#);
+    let found = expression(&classes).await?;
+    for expected in [
+        "(object.metadata.namespace in ['gpu', 'b'] && params.spec.conditions.exists(it, it.type in ['gpu.example.com/Critical",
+        "[object.metadata, object.spec.template.metadata].all(it, !(it.?labels[?'a'].orValue('') in ['b', 'c']) && \
+         (it.?labels[?'example.com/d'].hasValue()) && !(it.?labels[?'e'].hasValue()) && \
+         (it.?labels[?'team'].orValue('') in ['gpu'])) || params.spec.conditions.exists(it, it.type in ['any.example.com/Critical",
+    ] {
+        has_words(&found, expected)?;
+    }
+    assert!(!found.contains("gardener"), "{found}");
+
+    // No quote can escape the string in the expression here either.
+    assert!(
+        expression(&classes.replace("team", "a'] + ['b"))
+            .await
+            .is_err()
+    );
+    Ok(())
+}
+
+#[tokio::test]
 async fn runbooks_are_where_the_user_has_them() -> Result<()> {
     #[rustfmt::skip]
     let cases = [
@@ -470,7 +526,7 @@ async fn an_api_server_takes_what_values_make() -> Result<()> {
     let values = [
         "commonLabels.team=nodes,podLabels.team=nodes,podAnnotations.a=b,serviceAccount.annotations.a=b,hostNetwork=true",
         "nameOverride=mine,fullnameOverride=gates,replicaCount=1,extraEnv[0].name=A,extraEnv[0].value=b",
-        "offKarpenterNodes=false,gatingTaints={a.example.com/b},imagePullSecrets[0].name=registry,karpenter.enabled=true,flowControl.enabled=true",
+        "offKarpenterNodes=false,gatingTaints={a.example.com/b},imagePullSecrets[0].name=registry,karpenter.enabled=true,flowControl.enabled=true,injectTolerations.enabled=true",
         "policies.enabled=true,policies.removedTaints={a.example.com/b},webhook.enabled=true,config.passingTaints={a/b}",
         "reporter.accounts[0].namespace=kube-system,reporter.accounts[0].name=a,metrics.dashboard.enabled=true",
         "reporter.accounts[0].conditionTypes={a.example.com/A},nodeSelector.a=b,extraVolumes[0].name=a,extraVolumes[0].emptyDir.medium=Memory",

@@ -1,4 +1,5 @@
-//! The admission policies on a real API server. `birth` is about the one that gates nodes. Of the others, legitimate writes succeed, and each other write is refused with a message that
+//! The admission policies on a real API server. `birth` is about the one that gates nodes, `tolerations` about the one that
+//! adds tolerations. Of the others, legitimate writes succeed, and each other write is refused with a message that
 //! says why.
 
 mod birth;
@@ -6,6 +7,7 @@ mod controller;
 mod crowded;
 mod kubelet;
 mod reporter;
+mod tolerations;
 
 use std::collections::BTreeMap;
 
