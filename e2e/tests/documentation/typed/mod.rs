@@ -31,8 +31,8 @@ const NODES: [&str; 9] = [
     "worker-9",
 ];
 
-/// Commands with this need an API server of 1.36 or newer.
-const NEW: &str = "config/birth";
+/// Commands with one of these need an API server of 1.36 or newer.
+const NEW: [&str; 2] = ["config/birth", "config/tolerations"];
 
 #[test]
 fn every_page_with_commands_is_listed_and_every_exception_exists() -> Result<()> {
@@ -100,7 +100,7 @@ async fn three_commands_release_nodes_where_no_controller_runs() -> Result<()> {
     let cluster = cluster().await?;
     let client = cluster.client().await?;
     cluster.install().await?;
-    let has_birth = is_since(&client, 36, NEW).await?;
+    let has_birth = is_since(&client, 36, NEW[0]).await?;
     if has_birth {
         cluster.apply_path(&config("birth")).await?;
     }
@@ -176,12 +176,13 @@ async fn try_cluster_installs_into_a_new_cluster() -> Result<()> {
 
 /// Types the commands of a page; returns the failures.
 async fn follow(shell: &Shell, page: &Page, cluster: &Cluster) -> Result<Vec<String>> {
-    let has_all = is_since(&cluster.client().await?, 36, NEW).await?;
+    let has_all = is_since(&cluster.client().await?, 36, &NEW.join(" and ")).await?;
     let shell = shell.at(page)?;
     let blocks = typed()?.into_iter().filter(|block| block.page == page.path);
     let blocks = blocks.filter(|block| !page.leaves_out(&block.text));
     let mut wrong = Vec::new();
-    for block in blocks.filter(|block| has_all || !block.text.contains(NEW)) {
+    let is_new = |text: &str| NEW.iter().any(|part| text.contains(part));
+    for block in blocks.filter(|block| has_all || !is_new(&block.text)) {
         if let Err(error) = shell.types(&page.typed(&block.text)).await {
             wrong.push(format!("{}: {error:#}", block.place()));
         }

@@ -119,7 +119,7 @@ pub(crate) const BARE: [Page; 3] = [
 
 /// Pages to type where Nodegate runs, in this order.
 #[rustfmt::skip]
-pub(crate) const INSTALLED: [Page; 32] = [
+pub(crate) const INSTALLED: [Page; 34] = [
     Page {
         before: &[A_DAEMON_SET],
         apart: &[
@@ -137,6 +137,10 @@ pub(crate) const INSTALLED: [Page; 32] = [
             ("status.dryRunResults", "cp 0.yaml network-2.yaml"),
         ],
         ..page("docs/change-a-rule.md")
+    },
+    Page {
+        names: &[("-n NS", "-n kube-system"), ("ds/NAME", "ds/cilium"), RULE],
+        ..page("docs/conditions.md")
     },
     Page { apart: &[("nodegate preview", "tests/cli holds it to a cluster")], ..page("docs/gitops.md") },
     Page {
@@ -193,6 +197,7 @@ pub(crate) const INSTALLED: [Page; 32] = [
     beside("examples/security-agent/README.md"),
     beside("examples/startup-taint-removal/README.md"),
     beside("examples/startup-taints/README.md"),
+    beside("examples/tolerations/README.md"),
     beside("examples/your-stack/README.md"),
     Page {
         before: &[
