@@ -87,7 +87,7 @@ impl RuleWork {
                 "another Nodegate has written the rule's status, or a backup was restored; writing it again: where two run, give both --leader-elect"
             ),
             None => {
-                info!(%rule, "another client has written over the rule's status; writing it again")
+                info!(%rule, "another client has written over the rule's status; writing it again");
             }
         }
         out.want(Job::Status(self.uid.clone()), at);
