@@ -449,9 +449,12 @@ fn a_rule_says_that_it_cannot_repair_any_node_where_there_are_no_claims() {
 
 #[test]
 fn a_dry_run_sums_up_what_it_would_repair() {
-    for (limit, said) in [
-        ("100%", "would repair 2 nodes"),
-        ("1", "would not repair 2 nodes while so many are unhealthy"),
+    // By their deadlines, or since another node is not Ready.
+    let none = "would not repair 2 nodes while so many are unhealthy";
+    for (limit, ready, said) in [
+        ("100%", "True", "would repair 2 nodes"),
+        ("1", "True", none),
+        ("0", "False", none),
     ] {
         let rule = rule("r")
             .waits_for("Net")
@@ -461,7 +464,8 @@ fn a_dry_run_sums_up_what_it_would_repair() {
                 "repair: {{readinessTTL: 1m, action: DeleteNodeClaim, maxUnhealthy: {limit}}}"
             ));
         let gated = |name| node(name).taint(GATE, "NoSchedule").created(at(100));
-        let nodes = [gated("a"), gated("b"), node("c").condition("Net", "True")];
+        let other = node("c").condition("Net", "True");
+        let nodes = [gated("a"), gated("b"), other.condition("Ready", ready)];
         let mut bench = bench_of(&[rule], &nodes);
         let summary = |bench: &Bench| {
             let summary = &bench.status("r")["dryRunResults"]["summary"];
