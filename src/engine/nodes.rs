@@ -32,14 +32,9 @@ pub(super) fn records<'a>(
     rule: &'a str,
     nodes: &'a mut Nodes,
 ) -> impl Iterator<Item = (&'a Arc<str>, &'a mut Record)> {
-    let is_its = move |record: &Record| *record.rule == *rule;
-    // As in a tally.
-    let mut place = 0;
-    nodes.iter_mut().filter_map(move |(name, work)| {
-        if !work.records.get(place).is_some_and(is_its) {
-            place = work.records.iter().position(is_its)?;
-        }
-        Some((name, &mut work.records[place]))
+    nodes.iter_mut().filter_map(|(name, work)| {
+        let mut records = work.records.iter_mut();
+        Some((name, records.find(|it| *it.rule == *rule)?))
     })
 }
 

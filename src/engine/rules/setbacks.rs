@@ -35,8 +35,8 @@ impl Rules {
         let rules = cache.cluster().rules.at(selecting);
         let works = rules.filter_map(|rule| self.works.get(&rule.uid));
         let works = works.filter(|work| !work.setbacks.is_empty());
-        let pool = cache.claims.of(node).pool_name();
         let found = works.filter_map(|work| {
+            let pool = cache.claims.of(node).pool_name();
             let setback = work.setbacks.iter().find(|it| it.pool.as_deref() == pool)?;
             Some((work.uid.clone(), setback.clone()))
         });
