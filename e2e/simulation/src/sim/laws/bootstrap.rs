@@ -2,6 +2,8 @@
 //! record stays until the rule is deleted. Of a rule that goes by revisions or maintenance, the law about gatings knows when it
 //! counts.
 
+use std::sync::Arc;
+
 use nodegate_core::api::RegateOn;
 use nodegate_core::api::names::{BOOTSTRAP_COMPLETED_PREFIX, TAINT_ADDED_BY_PREFIX};
 use serde_json::Value;
@@ -23,6 +25,18 @@ pub(super) fn owners<'a>(node: &'a Value, taint: &TaintId) -> Vec<&'a str> {
         }
     }
     owners
+}
+
+/// The rule that a taint of the node was added for, as it was before this revision.
+pub(super) fn owner(
+    moment: &Moment<'_>,
+    node: &Value,
+    taint: &TaintId,
+    before: u64,
+) -> Option<Arc<Rule>> {
+    let owners = owners(node, taint);
+    let mut rules = moment.rules(before - 1).into_iter();
+    rules.find(|rule| owners.contains(&rule.uid.as_str()))
 }
 
 /// Whether the rule never gates the node again.

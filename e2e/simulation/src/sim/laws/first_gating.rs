@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::bootstrap::owners;
+use super::bootstrap::owner;
 use super::gatings::was_in_use;
 use super::ledger::Glances;
 use super::rule::{Rule, TaintId};
@@ -33,14 +33,11 @@ impl Law for FirstGating {
         for write in NodeWrite::new(moment) {
             for taint in write.added() {
                 let (at, revision) = (write.change.at, write.change.revision);
-                let owners = owners(write.after, &taint);
-                let rules = moment.rules(revision - 1);
-                let mut rules = rules.iter();
-                let rule = rules.find(|rule| owners.contains(&rule.uid.as_str()));
+                let rule = owner(moment, write.after, &taint, revision);
                 let Some(rule) = rule.filter(|rule| limit(moment, rule, 1).is_some()) else {
                     continue;
                 };
-                let Some((generation, came)) = generation(moment, rule, revision) else {
+                let Some((generation, came)) = generation(moment, &rule, revision) else {
                     continue;
                 };
                 // What was allowed for an earlier generation may be under way.
@@ -52,7 +49,7 @@ impl Law for FirstGating {
                 if self.allowed.contains(&id) {
                     continue;
                 }
-                if !was_ever_within(moment, rule, &taint, came.revision, revision) {
+                if !was_ever_within(moment, &rule, &taint, came.revision, revision) {
                     return Err(format!(
                         "rule {} gated node {} at {}, and has had more to gate than its limit since {}",
                         rule.name,

@@ -6,7 +6,7 @@
 //! in use and unmet meanwhile. So what is counted in a minute is known for nodes that came under the rule, and were gated, within one. A
 //! new process knows nothing of what an earlier one counted.
 
-use super::bootstrap::owners;
+use super::bootstrap::owner;
 use super::first_gating::limit;
 use super::gatings::was_in_use;
 use super::ledger::Glances;
@@ -38,16 +38,14 @@ impl Law for WithinAMinute {
         for write in NodeWrite::new(moment) {
             for taint in write.added() {
                 let (at, revision) = (write.change.at, write.change.revision);
-                let owners = owners(write.after, &taint);
-                let rules = moment.rules(revision - 1);
-                let mut rules = rules.iter();
-                let rule = rules.find(|rule| owners.contains(&rule.uid.as_str()));
-                let all = moment.cluster.objects(Kind::Node).count();
-                let Some(limit) = rule.and_then(|rule| limit(moment, rule, all)) else {
+                let Some(rule) = owner(moment, write.after, &taint, revision) else {
                     continue;
                 };
-                let Some((rule, came)) = rule.and_then(|it| Some((it, came(moment, &write, it)?)))
-                else {
+                let all = moment.cluster.objects(Kind::Node).count();
+                let Some(limit) = limit(moment, &rule, all) else {
+                    continue;
+                };
+                let Some(came) = came(moment, &write, &rule) else {
                     continue;
                 };
                 let process = process(moment, write.instance);
