@@ -10,13 +10,12 @@ use kube::api::PostParams;
 use kube::{Api, Client};
 use prometheus::Gauge;
 use tokio::sync::watch;
-use tower::service_fn;
 use tracing::{info, warn};
 
 use super::answer::within;
 use super::brake::Brake;
+use super::clock;
 use super::health::Readiness;
-use nodegate_cluster::client;
 use nodegate_cluster::process::is_nodegate;
 use nodegate_core::api::names::{LEASE as LEASE_NAME, RUNS_WITH};
 use nodegate_core::object::{self, Version};
@@ -30,8 +29,6 @@ const RETRY_PERIOD: Duration = Duration::from_secs(2);
 /// The timeout of releasing: a process that is told to stop has 20 s in total.
 const RELEASE_TIMEOUT: Duration = Duration::from_secs(5);
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
-/// How many seconds a taker's clock may be off: API servers tell whole seconds, and an answer takes up to [`REQUEST_TIMEOUT`].
-const MAX_CLOCK_OFFSET: f64 = 10.0;
 
 /// One instance's part in the election.
 pub(super) struct Election {
@@ -70,20 +67,8 @@ impl Election {
         brake: Brake,
         restored: watch::Sender<()>,
     ) -> Self {
-        let offset = sight.clock_offset.clone();
-        let by_the_clock = service_fn(move |request| {
-            let (client, offset) = (client.clone(), offset.clone());
-            async move {
-                let answer = client.send(request).await?;
-                if let Some(served_at) = client::served_at(answer.headers()) {
-                    let ahead = Timestamp::now().duration_since(served_at);
-                    offset.set(ahead.as_secs_f64());
-                }
-                Ok::<_, kube::Error>(answer)
-            }
-        });
         Self {
-            api: Api::namespaced(Client::new(by_the_clock, namespace), namespace),
+            api: Api::namespaced(client, namespace),
             sightings: Sightings::new(identity.clone()),
             identity,
             runs_with,
@@ -248,7 +233,7 @@ impl Election {
         let claim = self.sightings.claim(Instant::now());
         match claim {
             LeaseClaim::Wait => return Ok(false),
-            LeaseClaim::Take => self.check_clock()?,
+            LeaseClaim::Take => clock::check(&self.sight.clock_offset)?,
             LeaseClaim::Renew => {}
         }
         // After a failure, another client may have written the Lease: it is re-read before the next attempt.
@@ -269,18 +254,6 @@ impl Election {
         };
         self.see(Some(answer?));
         Ok(true)
-    }
-
-    /// An error if this instance must not take the lease: it would gate, release and repair at the wrong time.
-    fn check_clock(&self) -> Result<(), RequestError> {
-        let offset = self.sight.clock_offset.get();
-        if offset.abs() <= MAX_CLOCK_OFFSET {
-            return Ok(());
-        }
-        let side = if offset > 0.0 { "ahead of" } else { "behind" };
-        Err(RequestError::Failed(format!(
-            "this machine's clock is more than {MAX_CLOCK_OFFSET} s {side} the API server's; check its time synchronization"
-        )))
     }
 
     /// Records the Lease's current state. If the version goes backwards, the cluster was restored from a backup.

@@ -3,6 +3,7 @@
 
 mod answer;
 mod brake;
+mod clock;
 mod counts;
 mod driver;
 mod feed;
@@ -162,8 +163,9 @@ pub async fn run(args: ControllerArgs) -> anyhow::Result<()> {
     let server = cluster.cluster_url.to_string();
     let server = server.trim_end_matches('/').to_owned();
     let watching = bookmarks::client(cluster.clone())?;
-    let client = client::connect(cluster)?;
     let metrics = Metrics::new();
+    let clock_offset = metrics.clock_offset.with_label_values(&[] as &[&str]);
+    let client = clock::compared(client::connect(cluster)?, clock_offset.clone());
     let (readiness, probe) = watch::channel(Readiness::default());
     let (pulse, beats) = watch::channel(None);
     let (survey, surveys) = mpsc::channel(1);
@@ -201,7 +203,7 @@ pub async fn run(args: ControllerArgs) -> anyhow::Result<()> {
     let sight = Sight {
         readiness: readiness.subscribe(),
         seen: sight,
-        clock_offset: metrics.clock_offset.with_label_values(&[] as &[&str]),
+        clock_offset: clock_offset.clone(),
     };
     let requester = Requester::new(&client, &instance.name, metrics.clone());
     let driver = Driver {
@@ -231,7 +233,10 @@ pub async fn run(args: ControllerArgs) -> anyhow::Result<()> {
         );
         elected(election, &lead, run).await
     } else {
-        lead.send_replace(Leadership::Leading { until: None });
+        tokio::spawn(async move {
+            clock::right(&client, &clock_offset).await;
+            lead.send_replace(Leadership::Leading { until: None });
+        });
         run.await
     };
     if ended.is_ok() && args.webhook.enable_webhook {
