@@ -106,7 +106,7 @@ impl ConditionWork {
         for (part, change) in changes {
             let undone = self.parts.get_mut(&part).made(change, "", now);
             if undone.is_some_and(|it| it.is_news()) {
-                warn!(node = %name, ?part, "another client keeps changing the condition that is published");
+                warn!(node = %name, ?part, "another client keeps changing the condition that is published: where two Nodegates run, give both --leader-elect");
             }
         }
         self.written_at = Some(now);

@@ -17,6 +17,7 @@ use testkit::nodegate::changes::set_node_condition;
 use testkit::nodegate::fetch::get;
 use testkit::nodegate::install::NAMESPACE;
 use testkit::nodegate::relay::{Asked, Fate, Kind, RULES, Relay};
+use testkit::nodegate::state::rule_status;
 use testkit::nodegate::{Cluster, Controller, Options, eventually, ports};
 
 /// Longer than an unreleased lease lasts.
@@ -120,7 +121,35 @@ async fn two_that_work_on_the_same_rules_without_an_election_say_so() -> Result<
     network_rule("network").create(&client).await?;
     let words = "another Nodegate has written the rule's status";
     one.says(words, AT_ONCE).await?;
-    other.says(words, AT_ONCE).await
+    other.says(words, AT_ONCE).await?;
+    // The rule is in force: the one that works has the last word.
+    tokio::time::sleep(Duration::from_secs(15)).await;
+    let until = Instant::now() + Duration::from_secs(25);
+    while Instant::now() < until {
+        let status = rule_status(&client, "network").await?.to_string();
+        ensure!(!status.contains("AllRulesSuspended"), "{status}");
+        tokio::time::sleep(Duration::from_millis(200)).await;
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn an_instance_without_an_election_waits_until_its_clock_is_right() -> Result<()> {
+    let cluster = Cluster::start(Options::api_only()).await?;
+    let client = cluster.client().await?;
+    let relay = Relay::start(&cluster).await?;
+    relay.date_answers(Some("Thu, 01 Jan 1970 00:00:00 GMT"));
+    create_nodes(&client, 1, "False").await?;
+    let controller = Controller::spawn_behind(&relay, &cluster, &[]).await?;
+    let controller = controller.once_ready().await?;
+    network_rule("network").create(&client).await?;
+    controller
+        .says("ahead of the API server's", AT_ONCE)
+        .await?;
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    eventually_gated_nodes(&client, 0, AT_ONCE).await?;
+    relay.date_answers(None);
+    eventually_gated_nodes(&client, 1, AT_ONCE).await
 }
 
 #[tokio::test]

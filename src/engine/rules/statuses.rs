@@ -35,6 +35,8 @@ const STATUS_DELAY: Duration = Duration::from_millis(200);
 
 /// How often at most a status is written only because someone else has overwritten it.
 const HEAL_INTERVAL: Duration = Duration::from_secs(10);
+/// The same while this instance suspends all rules, and another one works: what that one says is true more often.
+const YIELD_INTERVAL: Duration = Duration::from_secs(600);
 /// When a status that an older CRD pruned is tried again.
 const PRUNED_INTERVAL: Duration = Duration::from_secs(30);
 /// The conditions that are logged as they begin to hold, and announced under the same names if there are such Events.
@@ -60,7 +62,7 @@ impl RuleWork {
     }
 
     /// Takes in the API server's status. One that someone else overwrote, or an older CRD pruned, is rewritten at a limited rate.
-    fn see_status(&mut self, cached: &CachedRule, out: &mut Outbox) {
+    fn see_status(&mut self, cached: &CachedRule, suspends_all: bool, out: &mut Outbox) {
         if cached.rule.uid != self.uid {
             return;
         }
@@ -78,10 +80,15 @@ impl RuleWork {
             return;
         }
         let soon = now + STATUS_DELAY;
-        let at = healed.map_or(soon, |healed| soon.max(healed + HEAL_INTERVAL));
+        let theirs = &cached.object.status.nodegate;
+        let interval = match theirs {
+            Some(_) if suspends_all => YIELD_INTERVAL,
+            _ => HEAL_INTERVAL,
+        };
+        let at = healed.map_or(soon, |healed| soon.max(healed + interval));
         self.healed_at = Some(at);
         let rule = &self.name;
-        match &cached.object.status.nodegate {
+        match theirs {
             Some(theirs) => warn!(
                 %rule, state = %theirs.state,
                 "another Nodegate has written the rule's status, or a backup was restored; writing it again: where two run, give both --leader-elect"
@@ -97,11 +104,12 @@ impl RuleWork {
 impl Rules {
     /// Takes in the statuses that watches have shown.
     pub fn see_statuses(&mut self, shown: Set<Arc<str>>, cache: &Cache, out: &mut Outbox) {
+        let suspends_all = cache.rules.suspends_all;
         for name in shown {
             if let Some(cached) = cache.rules.all.get(&name)
                 && let Some(work) = self.works.get_mut(&cached.rule.uid)
             {
-                work.see_status(cached, out);
+                work.see_status(cached, suspends_all, out);
             }
         }
     }
@@ -134,7 +142,10 @@ impl Rules {
         let now = out.now.monotonic;
         let attempt = &work.status;
         let is_under_way = attempt.under_way.then_some(now + STATUS_DELAY);
-        if let Some(at) = is_under_way.or(attempt.backoff.not_before(now)) {
+        let yields = work
+            .healed_at
+            .filter(|at| cache.rules.suspends_all && *at > now);
+        if let Some(at) = is_under_way.or(yields).or(attempt.backoff.not_before(now)) {
             out.want(Job::Status(uid.clone()), at);
             return;
         }
@@ -191,7 +202,7 @@ impl Rules {
                 work.written.was_answered(version);
                 // The watch may have been faster than the response.
                 if let Some(cached) = cache.rules.all.get(&work.name) {
-                    work.see_status(cached, out);
+                    work.see_status(cached, cache.rules.suspends_all, out);
                 }
             }
             // Also if the rule is said to be gone: an API server that has just started may say so of a rule that exists.

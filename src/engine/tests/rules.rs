@@ -144,16 +144,18 @@ fn a_status_that_takes_the_api_server_long_is_written_less_often() {
     }
 }
 
+/// As another Nodegate does.
+fn overwrite(bench: &mut Bench) {
+    let mut rule = bench.rule("r").clone();
+    rule["status"]["nodegate"]["heldNodes"] = json!(7);
+    bench.cluster.put(Watch::Rules, rule);
+    bench.sees_rule(&gate());
+}
+
 #[test]
 fn an_overwritten_status_is_written_again_at_a_limited_rate() {
     let mut bench = Bench::new(&[gate()], &[node("n")]);
     bench.wait(3000);
-    let overwrite = |bench: &mut Bench| {
-        let mut rule = bench.rule("r").clone();
-        rule["status"]["nodegate"]["heldNodes"] = json!(7);
-        bench.cluster.put(Watch::Rules, rule);
-        bench.sees_rule(&gate());
-    };
     overwrite(&mut bench);
     bench.wait(150);
     assert_eq!(
@@ -168,6 +170,23 @@ fn an_overwritten_status_is_written_again_at_a_limited_rate() {
     assert_eq!(bench.status("r")["nodegate"]["heldNodes"], json!(7));
     bench.wait(2000);
     assert_eq!(bench.status("r")["nodegate"]["heldNodes"], json!(1));
+}
+
+#[test]
+fn an_instance_that_suspends_all_rules_leaves_the_status_to_one_that_works() {
+    let mut bench = Bench::new(&[gate()], &[node("n")]);
+    bench.take(vec![Input::SuspendAll(true)]);
+    bench.wait(3000);
+    overwrite(&mut bench);
+    bench.wait(3000);
+    assert_eq!(bench.status("r")["nodegate"]["heldNodes"], json!(1));
+    overwrite(&mut bench);
+    bench.asked();
+    bench.sees(&node("m"));
+    bench.wait(500_000);
+    assert_eq!(bench.asked(), [""; 0], "also for what it sees itself");
+    bench.wait(200_000);
+    assert_eq!(bench.asked(), ["status of r"]);
 }
 
 #[test]
