@@ -6,7 +6,7 @@ use k8s_openapi::api::core::v1::Pod;
 use kube::Api;
 use nodegate_tests::rules::taint_texts;
 use nodegate_tests::{A_WHILE, SOON};
-use testkit::nodegate::changes::set_node_condition;
+use testkit::nodegate::changes::{set_node_condition, set_pod_ready};
 use testkit::nodegate::fixtures::{self, NodeBuilder, daemon_set, pod};
 use testkit::nodegate::state::{is_ready, node, pods_on, taints};
 use testkit::nodegate::{Cluster, Controller, Options, eventually, eventually_eq, never};
@@ -68,17 +68,24 @@ async fn the_controller_and_the_node_lifecycle_controller_keep_each_others_taint
     for name in &names {
         set_node_condition(&client, name, "Ready", "True").await?;
     }
+    let runs = |pod: &Pod| {
+        let phase = pod.status.as_ref().and_then(|it| it.phase.as_deref());
+        phase == Some("Running") && pod.metadata.namespace.as_deref() == Some("kube-system")
+    };
     let gated = async || {
         let mut gated = Vec::new();
         for name in &names {
             let taints = taints(&client, name).await?;
             let has = |key: &str| taints.iter().any(|taint| taint.key == key);
             gated.push((has(GATE), has(NOT_READY)));
-            // The gate goes last: before, the second DaemonSet has no Ready pod.
-            if !has(GATE) {
-                let pods = pods_on(&client, name).await?;
-                let ready = pods.iter().filter(|pod| is_ready(pod)).count();
-                assert!(ready >= 2, "{name} was released with {ready} Ready pods");
+            let pods = pods_on(&client, name).await?;
+            // The gate goes last: before, the second DaemonSet has no pod.
+            assert!(has(GATE) || pods.len() >= 2, "{name} was released early");
+            // The lifecycle controller may have seen the pod before it saw the node Ready, and then takes its Ready away. A kubelet
+            // gives it back.
+            for pod in pods.iter().filter(|pod| runs(pod) && !is_ready(pod)) {
+                let pod = pod.metadata.name.as_deref().unwrap_or_default();
+                set_pod_ready(&client, "kube-system", pod, true).await?;
             }
         }
         Ok(gated)
