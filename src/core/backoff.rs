@@ -5,7 +5,6 @@ use std::time::{Duration, Instant};
 
 use backon::{BackoffBuilder, ExponentialBuilder};
 
-/// A first pause and a longest one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Pauses {
     first: Duration,

@@ -11,7 +11,6 @@ use crate::condition::{CriticalComponentClass, Namespaces, is_reserved};
 use crate::guard::Limits;
 use crate::selector::{Selector, is_label_key, is_namespace};
 
-/// The content of the configuration file.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct Config {
@@ -41,7 +40,6 @@ const PASSING_TAINTS: [&str; 13] = [
     "*/not-ready-taint",
 ];
 
-/// One critical component class in the file.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ClassConfig {
@@ -93,7 +91,6 @@ fn default_namespaces() -> Vec<String> {
     vec!["kube-system".into()]
 }
 
-/// Why a configuration cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct ConfigError(String);
@@ -131,7 +128,6 @@ impl Config {
         Self::parse(&text, path)
     }
 
-    /// Parses this text, the content of the file at `path`.
     pub fn parse(text: &str, path: &Path) -> Result<Self, ConfigError> {
         serde_saphyr::from_str(text).map_err(|error: serde_saphyr::Error| {
             let (file, error) = (path.display(), error.without_snippet());
@@ -153,7 +149,6 @@ impl Config {
         classes.collect()
     }
 
-    /// The classes and the passing taints.
     pub fn parts(&self) -> Result<(Vec<CriticalComponentClass>, Vec<String>), ConfigError> {
         Ok((self.classes()?, self.passing_taints()))
     }

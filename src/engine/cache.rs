@@ -171,7 +171,6 @@ impl Cache {
         (Backing::of(&rule.name, spec, &around), size)
     }
 
-    /// How many objects of each watched kind are known.
     pub fn sizes(&self) -> impl Iterator<Item = (&'static str, usize)> {
         let is_watched = |kind: &Watch| match kind {
             Watch::NodeClaims | Watch::NodePools => self.views.phase(*kind).is_some(),
@@ -290,14 +289,12 @@ impl Cache {
         }
     }
 
-    /// Suspends or resumes all rules, whatever their specs say.
     pub fn suspend_all(&mut self, suspends_all: bool, now: Timestamp) {
         let classes = &self.components.classes;
         self.rules.suspend_all(suspends_all, classes, now);
         self.conclude();
     }
 
-    /// Notes that the API server keeps refusing our finalizer on a rule.
     pub fn refused_finalizer(&mut self, name: &str) {
         self.rules.refused_finalizer(name);
         self.conclude();

@@ -45,9 +45,7 @@ pub enum RuleCount {
     },
     /// The controller acted on a node that was not ready in time.
     Repaired(&'static str),
-    /// Too many unhealthy nodes blocked a repair.
     RepairBlocked,
-    /// The API server refused a repair.
     RepairFailed,
 }
 

@@ -120,7 +120,6 @@ impl Forecast {
         self.cache.nodes.nodes()
     }
 
-    /// What the controller would do to a node.
     pub fn plan(&self, name: &str) -> Option<NodePlan<'_>> {
         let (state, now) = (self.node(name)?, self.now.wall);
         let history = NodeHistory {

@@ -112,7 +112,6 @@ impl Engine {
         self.out.is_idle()
     }
 
-    /// The state of the cluster and the rules, for gauges.
     pub fn survey(&self, now: Now) -> Survey {
         let mut survey = Survey::default();
         let leads = self.leading_since.is_some();

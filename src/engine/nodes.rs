@@ -21,7 +21,6 @@ use nodegate_core::rule::Rule;
 /// By node name, in this order in statuses.
 pub(super) type Nodes = BTreeMap<Arc<str>, Box<NodeWork>>;
 
-/// The tally of the rule with this UID.
 pub(super) fn tally<'a>(rule: &str, nodes: &'a Nodes) -> Tally<'a> {
     let records = nodes.iter().map(|(name, work)| (name, &*work.records));
     Tally::of(rule, records)
@@ -46,7 +45,6 @@ pub struct NodeWork {
     pub rules_seen: u64,
     pub write: WriteWork,
     pub records: Vec<Record>,
-    /// What continuous rules remember about the node.
     pub memories: Arc<[Memory]>,
     told: Told,
     pub conditions: ConditionWork,

@@ -4,22 +4,18 @@ use super::pacer::Rate;
 use nodegate_core::condition::CriticalComponentClass;
 use nodegate_core::guard::Limits;
 
-/// The engine's configuration.
 #[derive(Debug, Clone, Default)]
 pub struct Settings {
-    /// The critical component classes.
     pub classes: Vec<CriticalComponentClass>,
     /// Taints that a `DaemonSet` need not tolerate to be waited for.
     pub passing_taints: Vec<String>,
     /// Whether synthesized conditions are published on nodes.
     pub publish_conditions: bool,
-    /// Whether Karpenter's objects are watched.
     pub enable_karpenter: bool,
     /// Whether `CSINode`s are watched even if no rule depends on them, for the readers.
     pub watch_csi_nodes: bool,
     /// How many nodes may be written at a time.
     pub concurrency: u16,
-    /// The rate limit of all writes, if any.
     pub rate: Option<Rate>,
     /// How many nodes each list of a rule's status may name.
     pub status_node_limit: usize,

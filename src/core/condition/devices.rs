@@ -20,7 +20,6 @@ pub struct Devices<'a> {
     pub tainted: usize,
     /// Whether each pool has exactly as many slices as it declares. The scheduler uses no device of any other pool.
     pub is_complete: bool,
-    /// Whether the cluster has `ResourceSlice`s.
     pub is_served: bool,
 }
 

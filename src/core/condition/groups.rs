@@ -11,14 +11,10 @@ use crate::selector::Selector;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CriticalComponentClass {
     pub name: String,
-    /// Matches the pods and `DaemonSet`s of the class.
     pub selector: Selector,
     pub namespaces: Namespaces,
-    /// Prefix of the class's condition types, with its slash.
     pub condition_prefix: String,
-    /// Prefix of the pod annotations whose values name CSI drivers to wait for.
     pub csi_annotation_prefix: String,
-    /// Whether a driver counts as registered only once it reports `allocatable.count`.
     pub require_csi_allocatable: bool,
 }
 
@@ -69,7 +65,6 @@ words! {
     }
 }
 
-/// A group of pods and `DaemonSet`s that are listed and watched together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ComponentGroup {
     /// The components of the critical component class with this index in the configuration.

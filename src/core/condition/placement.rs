@@ -34,7 +34,6 @@ pub struct PassingTaints {
 }
 
 impl PassingTaints {
-    /// Whether the taint will go.
     pub fn contains(&self, taint: &Taint) -> bool {
         let key = taint.key.as_str();
         let fits = |pattern: &String| match (pattern.strip_prefix('*'), pattern.strip_suffix('*')) {

@@ -105,7 +105,6 @@ impl Source {
         source
     }
 
-    /// What it waits for by name.
     pub fn component(&self) -> Option<&Component> {
         match self {
             Self::Component(component) => Some(component),

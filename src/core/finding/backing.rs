@@ -73,7 +73,6 @@ impl<'a, Nodes, Drivers> Around<'a, Nodes, Drivers> {
     }
 }
 
-/// What stands behind a rule, and what is wrong with it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Backing {
     pub findings: Vec<Finding>,

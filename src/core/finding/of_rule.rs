@@ -197,7 +197,6 @@ pub(super) fn never_renewed(rule: &str, kind: &str) -> Finding {
     Finding::of_rule(Check::NEVER_RENEWED, rule, message, fix)
 }
 
-/// A heartbeat timeout that is too short for kubelet and Node Problem Detector.
 pub fn short_heartbeat(rule: &str, timeout: api::Duration) -> Option<Finding> {
     let message = format!(
         "heartbeatTimeout {timeout} is shorter than kubelet and Node Problem Detector need, which write every 5m: their \

@@ -22,7 +22,6 @@ pub struct TokenBucket {
 }
 
 impl TokenBucket {
-    /// A full bucket of this capacity, 1 or more.
     pub fn full(burst: f64) -> Self {
         Self {
             burst,

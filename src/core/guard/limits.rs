@@ -106,7 +106,6 @@ fn parse_threshold(text: &str) -> Result<f64, String> {
         .ok_or_else(|| "must be above 0 and at most 1, for example 0.55".into())
 }
 
-/// A finite number.
 fn number(text: &str) -> Option<f64> {
     text.parse().ok().filter(|number: &f64| number.is_finite())
 }

@@ -75,11 +75,8 @@ impl fmt::Display for Zone {
 words! {
     /// The state of a zone, in the terms of the Kubernetes node lifecycle controller.
     pub enum ZoneState {
-        /// Few of its nodes have unmet conditions.
         Normal = "Normal",
-        /// Many of its nodes have unmet conditions.
         PartialDisruption = "PartialDisruption",
-        /// All of its nodes have unmet conditions.
         FullDisruption = "FullDisruption",
     }
 }

@@ -37,9 +37,7 @@ pub struct UnhealthyStorage {
     pub driver: String,
     /// The worst state that it reports: `StorageUnreachable`, `StorageDegraded`, or one that later versions add.
     pub status: String,
-    /// The driver's reason for it, in at most 256 bytes.
     pub reason: String,
-    /// The driver's message, in at most 256 bytes; may be empty.
     pub message: String,
     pub more: usize,
 }

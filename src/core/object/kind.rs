@@ -49,18 +49,15 @@ kinds! {
 }
 
 impl ResourceKind {
-    /// The kind's name in manifests.
     pub const fn kind(self) -> &'static str {
         self.row()[2]
     }
 
-    /// The group and version in manifests.
     pub fn api_version(self) -> String {
         let [group, version, ..] = self.row();
         GroupVersion::gv(group, version).api_version()
     }
 
-    /// The resource's name in the API's URLs.
     pub const fn name(self) -> &'static str {
         self.row()[3]
     }
@@ -70,7 +67,6 @@ impl ResourceKind {
         self.row()[4]
     }
 
-    /// What is unknown without this kind.
     pub const fn tells(self) -> &'static str {
         self.row()[5]
     }

@@ -40,9 +40,7 @@ pub struct Pod {
 /// A pod's phase, as far as it matters whether the pod has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 pub enum PodPhase {
-    /// All of its containers have ended with exit code 0.
     Succeeded,
-    /// All of its containers have ended, and not all with exit code 0.
     Failed,
     /// `Pending`, `Running`, `Unknown` or absent.
     #[default]

@@ -13,7 +13,6 @@ use crate::api::{NodeReadinessRuleSpec, NodeReadinessRuleStatus};
 #[serde(from = "Lean<Self>")]
 pub struct RuleObject {
     pub metadata: ObjectMeta,
-    /// The spec, or why it is unreadable.
     pub spec: Result<NodeReadinessRuleSpec, String>,
     /// The status; empty if it is absent or unreadable.
     pub status: NodeReadinessRuleStatus,

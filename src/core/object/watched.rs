@@ -36,15 +36,12 @@ pub trait Kind: Clone + Debug + 'static {
     const RESOURCE: ResourceKind;
     /// The most that is decoded of one, in bytes: see [`Spending`]. Some ten times what real ones have.
     const BUDGET: usize = 512 << 10;
-    /// The fields of `spec` that are read.
     type Spec: DeserializeOwned;
-    /// The fields of `status` that are read.
     type Status: DeserializeOwned;
 
     /// The value, or what it cannot do without. It may take what it keeps out of the object; other metadata stays in [`Watched`].
     fn read(object: &mut Lean<Self>) -> Result<Self, Unreadable>;
 
-    /// The node that the object is bound to, if it is.
     fn node_name(&self) -> Option<&str> {
         None
     }

@@ -6,7 +6,6 @@ use crate::condition::{Absence, Facts, Recall};
 use crate::rule::{CompiledSpec, RequiredCondition};
 
 pub(super) struct Judged<'a> {
-    /// Whether they are met under the rule's policy.
     pub met: bool,
     pub findings: Vec<ConditionOutcome<'a>>,
     /// What has just gone, if they are met or unmet only because of that. Then `met` and `findings` leave the node as it is.

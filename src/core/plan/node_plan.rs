@@ -20,7 +20,6 @@ pub struct NodePlan<'a> {
     pub outcomes: Vec<Outcome<'a>>,
     /// The writes of the Node itself, by taint. None is empty, and no annotation is in two of them.
     pub taints: Vec<TaintPlan>,
-    /// Synthesized conditions to publish or remove.
     pub conditions: ConditionChanges<'a>,
     /// When to evaluate again even if nothing happens.
     pub recheck: Option<Timestamp>,
@@ -82,7 +81,6 @@ impl<'a> NodePlan<'a> {
         self.awaiting.contains(&rule.uid)
     }
 
-    /// The writes of this rule's taint and annotations.
     pub fn writes_for(&self, rule: &Rule) -> impl Iterator<Item = &TaintPlan> {
         let (uid, others) = (&*rule.uid, [owner_key(&rule.uid), Deadline::key(&rule.uid)]);
         self.taints.iter().filter(move |it| {
@@ -127,7 +125,6 @@ impl TaintPlan {
         Some(kept.chain(of_kind(ChangeKind::Added)).cloned().collect())
     }
 
-    /// One write for several taints.
     pub fn merged(plans: Vec<Self>) -> Self {
         plans.into_iter().reduce(Self::and).unwrap_or_default()
     }

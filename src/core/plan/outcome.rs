@@ -118,7 +118,6 @@ impl<'a> Outcome<'a> {
         repair.is_some_and(|repair| repair.action == RepairAction::None)
     }
 
-    /// The message that the node is late, and what it lacks.
     pub fn lateness(&self) -> String {
         let lacks = self.why();
         match self.deadline {
@@ -200,7 +199,6 @@ impl<'a> ConditionOutcome<'a> {
         self.current == self.requirement.required
     }
 
-    /// Whether the condition has not been observed yet.
     pub fn is_to_be_seen(&self) -> bool {
         let condition = self.condition.as_ref();
         condition.is_some_and(Condition::is_to_be_seen)

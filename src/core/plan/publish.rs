@@ -10,7 +10,6 @@ use crate::condition::{self, Condition};
 use crate::object::NodeCondition;
 use crate::repair::{Deadline, Spared, Verdict};
 
-/// The reason of the condition that a node was not ready in time.
 const LATE_REASON: &str = "ReadinessTTLPassed";
 
 /// How many conditions are removed at a time: a kubelet could write any number that look like ours.

@@ -20,7 +20,6 @@ use crate::rule::{CompiledSpec, RuleSet};
 #[derive(Debug, Clone, Copy)]
 pub struct ClusterState<'a> {
     pub classes: &'a [CriticalComponentClass],
-    /// What rules wait for by name.
     pub named: &'a [NamedComponent],
     /// The `DaemonSet`s of each group: those with the labels of a class, or those that a rule names.
     pub daemon_sets: &'a ByGroup<BTreeMap<ObjectKey, Kept<DaemonSet>>>,
@@ -125,7 +124,6 @@ impl NodeState<'_> {
 pub struct NodeHistory<'a> {
     /// Whether this process has evaluated the node before, as leader.
     pub is_known: bool,
-    /// What this process remembers about continuous rules on the node.
     pub memories: &'a [Memory],
     /// UIDs of the rules whose disruption guard permits to gate the node now.
     pub may_gate: &'a [Arc<str>],

@@ -214,7 +214,6 @@ impl<'a> Draft<'a> {
         is_born_with_it.then_some(Origin::Birth)
     }
 
-    /// Records the node's readiness deadline under the governing rule, or removes it.
     fn record_deadline(&mut self, outcome: &Outcome<'a>, decision: Decision) {
         let rule = outcome.rule;
         let is_over = match decision {

@@ -12,7 +12,6 @@ const PROMPT: SignedDuration = SignedDuration::from_secs(30);
 /// The recorded value of a node without a limit.
 const NEVER: &str = "never";
 
-/// When a node has to be ready.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Deadline {
     At(Timestamp),

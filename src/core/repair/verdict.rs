@@ -14,7 +14,6 @@ use crate::text::counted;
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Verdict<'a> {
     Spare(Spared),
-    /// The cause is probably not the node.
     Blocked(Blocked<'a>),
     Impossible(NoClaim<'a>),
     /// Its claim is deleted, so that a new node replaces it.
@@ -37,7 +36,6 @@ pub enum Spared {
     /// The node may have run workload since.
     #[error("this rule has released the node before")]
     ReleasedBefore,
-    /// The node may run workload: Karpenter has initialized it.
     #[error("Karpenter has initialized the node")]
     Initialized,
     #[error("annotation {key} on {on} forbids it")]
@@ -55,7 +53,6 @@ pub enum Spared {
 /// Why a late node is probably not to blame.
 #[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
 pub enum Blocked<'a> {
-    /// So many others are unhealthy.
     #[error(
         "{unhealthy} of {total} nodes of {0} are past their readiness TTL or not Ready any more, and maxUnhealthy {2} allows {allowed}",
         unhealthy = .1.unhealthy,
@@ -63,10 +60,8 @@ pub enum Blocked<'a> {
         allowed = .2.of(.1.total)
     )]
     Unhealthy(Group<'a>, GroupHealth, NodeShare),
-    /// Every node that joins in its zone is late, and these are so many.
     #[error("all {0} nodes that join in its zone are late: the cause is not the node")]
     Zone(usize),
-    /// Nodes that replaced others lacked the same.
     #[error("{replacements} of {0} {1}", replacements = counted(.1.missed, "replacement"))]
     Futile(Group<'a>, Futile<'a>),
 }

@@ -21,7 +21,6 @@ use crate::selector::Selector;
 /// What to do about a rule whose fields another definition has dropped.
 const FIELDS_PRUNED: &str = "the rule is suspended, because its fields under `nodegate` are gone: another project's CustomResourceDefinition dropped them; apply Nodegate's definition, and then the rule again (with `nodegate: {}`, if it is to go without them)";
 
-/// A `NodeReadinessRule` as the engine sees it.
 #[derive(Debug, Clone, PartialEq)]
 #[allow(
     clippy::struct_excessive_bools,
@@ -81,7 +80,6 @@ pub struct CompiledSpec {
 }
 
 impl Rule {
-    /// `spec` is the decoded spec, or the decoder's error.
     pub fn compile(
         meta: &ObjectMeta,
         spec: Result<NodeReadinessRuleSpec, String>,

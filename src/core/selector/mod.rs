@@ -48,7 +48,6 @@ impl Selector {
         }])
     }
 
-    /// The requirements, all of which must be met.
     pub fn requirements(&self) -> &[Requirement] {
         &self.0
     }

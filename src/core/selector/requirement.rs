@@ -17,15 +17,12 @@ pub struct Requirement {
 /// An operator (`k8s.io/apimachinery/pkg/labels`, `Requirement.Matches`).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Operator {
-    /// The label exists with one of these values.
     In(BTreeSet<String>),
     /// The label does not exist, or has none of these values.
     NotIn(BTreeSet<String>),
     Exists,
     DoesNotExist,
-    /// The label is a whole number above this one.
     Gt(i64),
-    /// The label is a whole number below this one.
     Lt(i64),
 }
 
@@ -46,7 +43,6 @@ pub enum SelectorError {
 }
 
 impl Requirement {
-    /// Requires this value of this label.
     pub fn of(key: &str, value: &str) -> Self {
         Self {
             key: key.to_owned(),

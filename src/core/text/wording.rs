@@ -80,7 +80,6 @@ fn first(shown: usize, all: impl ExactSizeIterator<Item = String>, separator: &s
     and_more(all.take(shown).collect::<Vec<_>>().join(separator), more)
 }
 
-/// What is shown, and how many more there are.
 pub fn and_more(shown: String, more: usize) -> String {
     match more {
         0 => shown,

@@ -65,7 +65,6 @@ pub struct Pacer {
     paused: Option<Instant>,
     bucket: Option<(Rate, TokenBucket)>,
     outage: Outage,
-    /// The refused writes of nodes and of their published conditions.
     pub refused: RefusedWrites,
     complaints: Repetitions,
     under_way: [usize; CLASSES],

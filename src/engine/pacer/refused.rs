@@ -15,7 +15,6 @@ const FEW: u32 = 3;
 /// Between two retries after one of them went through.
 const SPACING: Duration = Duration::from_millis(10);
 
-/// The refused writes, by class and node.
 #[derive(Debug, Default)]
 pub struct RefusedWrites {
     writes: BTreeSet<(Class, Arc<str>)>,

@@ -65,9 +65,8 @@ pub struct RuleWork {
     pub finalizers: Attempt,
     pub status: Attempt,
     pub written: WrittenStatus,
-    /// When the status was written last.
     pub written_at: Option<Instant>,
-    /// How long the API server took for that.
+    /// How long the API server took for the last write of the status.
     pub took: Duration,
     /// When it was last scheduled only because someone else had overwritten it.
     pub healed_at: Option<Instant>,

@@ -114,7 +114,6 @@ impl Rules {
         }
     }
 
-    /// Whether no controller had adopted the rule before this process, or the rule is unknown.
     pub fn is_new(&self, rule: &Rule) -> bool {
         self.works.get(&rule.uid).is_none_or(|work| work.is_new)
     }

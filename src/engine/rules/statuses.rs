@@ -102,7 +102,6 @@ impl RuleWork {
 }
 
 impl Rules {
-    /// Takes in the statuses that watches have shown.
     pub fn see_statuses(&mut self, shown: Set<Arc<str>>, cache: &Cache, out: &mut Outbox) {
         let suspends_all = cache.rules.suspends_all;
         for name in shown {

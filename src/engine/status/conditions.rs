@@ -34,9 +34,7 @@ pub const REMARKS: [&str; 5] = [
     "HeartbeatTimeoutWaits",
 ];
 const SUSPENDED: &str = "Suspended";
-/// No node meets what the rule asks for.
 pub const MET_BY_NO_NODE: &str = Check::MET_BY_NO_NODE.published[0].0;
-/// There are nodes, and the rule selects none.
 pub const SELECTS_NO_NODE: &str = Check::SELECTS_NO_NODE.published[0].0;
 /// The reason for which a rule is neither accepted nor in force while another definition has dropped its fields.
 pub(crate) const FIELDS_PRUNED: &str = "FieldsPruned";

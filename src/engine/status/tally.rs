@@ -186,7 +186,6 @@ impl<'a> Tally<'a> {
         self.nodes().map(|(.., found)| found)
     }
 
-    /// The nodes on which the rule failed, each with the message and the time.
     pub(super) fn failures(&self) -> impl Iterator<Item = (&'a Arc<str>, &'a (String, Timestamp))> {
         let records = self.0.iter();
         records.filter_map(|(node, record)| Some((*node, &**record.failure.as_ref()?)))
