@@ -113,7 +113,7 @@ impl World {
         });
         let mut world = Self {
             census: Census::default(),
-            selecting: rules.selecting(&node, &Observations::default(), Timestamp::MIN),
+            selecting: rules.matching(&node, |_| None),
             named: (source == Source::Named)
                 .then(|| NamedComponent {
                     component: Component::DaemonSet(ObjectKey::new("kube-system", "component-0")),

@@ -81,7 +81,7 @@ pub struct NodeState<'a> {
     pub csi_node: Option<&'a CsiNode>,
     pub pods: &'a ByGroup<Vec<Kept<Pod>>>,
     pub slices: &'a ByGroup<Vec<Kept<ResourceSlice>>>,
-    /// Indices of the active rules that select it ([`RuleSet::selecting`]).
+    /// Indices of the active rules that select it ([`RuleSet::recalled`]).
     pub selecting: &'a [usize],
     pub observations: &'a Observations,
     /// When the node joined, if this process saw that.

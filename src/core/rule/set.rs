@@ -169,18 +169,8 @@ impl RuleSet {
         (0..self.rules.len()).filter(selects).collect()
     }
 
-    /// Indices of the active rules that select the node; and of those that did so until a moment before this time and hold it,
-    /// unless another one has the same taint there now.
-    pub fn selecting(
-        &self,
-        node: &Node,
-        observations: &Observations,
-        now: Timestamp,
-    ) -> Vec<usize> {
-        self.recalled(self.matching(node, |_| None), node, observations, now)
-    }
-
-    /// The same, given those whose selectors match.
+    /// Indices of the active rules that select the node, given those that match; and of those that did so until a moment before
+    /// this time and hold it, unless another one has the same taint there now.
     pub fn recalled(
         &self,
         mut selecting: Vec<usize>,

@@ -329,7 +329,8 @@ impl World {
     /// Selects the rules of this time, and recounts all nodes.
     fn counted(mut self) -> Self {
         let (node, observations) = (&self.node, &self.observations);
-        self.selecting = self.rules.selecting(node, observations, self.now);
+        let matching = self.rules.matching(node, |_| None);
+        self.selecting = self.rules.recalled(matching, node, observations, self.now);
         let nodes = self.neighbours.iter().chain([&self.node]);
         let unclaimed = Karpenter::without(NoClaim::NotFound);
         let nodes = nodes.map(|node| (node, unclaimed, Zone::of(None, &node.labels)));

@@ -277,7 +277,7 @@ fn a_rule_that_names_more_than_is_watched_is_not_accepted_and_holds_nothing() {
     assert_eq!(accepted(&cache), expected);
     let node = cache.node("n").unwrap();
     let rules = cache.cluster().rules;
-    let selecting = rules.selecting(node.node, node.observations, at(0));
+    let selecting = rules.matching(node.node, |_| None);
     assert!(!selecting.contains(&MOST), "it decides about no node");
     let why = cache.rules.all["r-64"].rule.trouble().unwrap();
     assert!(why.contains("name more than 64 DaemonSets"), "{why}");
