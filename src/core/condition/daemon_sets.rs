@@ -144,12 +144,9 @@ pub(super) fn scheduled<'a>(
     let expected = Expected::of(facts, group, &pods, |it| class.has(it));
     let unmet = expected.unscheduled(&pods);
     unmet.or_else(|| expected.to_come()).unwrap_or_else(|| {
+        let any = !expected.daemon_sets.is_empty();
         let left_out = Names::of(expected.left_out);
-        Condition::met(if expected.daemon_sets.is_empty() {
-            Detail::NoDaemonSetMeant { left_out }
-        } else {
-            Detail::DaemonSetsScheduled { left_out }
-        })
+        Condition::met(Detail::DaemonSetsScheduled { any, left_out })
     })
 }
 

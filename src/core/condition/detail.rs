@@ -168,10 +168,11 @@ details! {
         CheckRunning { pod: &'a ObjectKey } = "CheckRunning", write!(f, "pod {pod} has not ended yet") => Nothing;
         CheckMissing { check: &'a ObjectKey } = "CheckMissing",
             write!(f, "no pod of check {check} has run on this node since it was created or booted") => Nothing;
-        DaemonSetsScheduled { left_out: Option<Names<LeftOut<'a>>> } = "DaemonSetsScheduled",
-            met(f, "every critical DaemonSet meant for this node has a pod on it", left_out.as_ref()) => Nothing;
-        NoDaemonSetMeant { left_out: Option<Names<LeftOut<'a>>> } = "DaemonSetsScheduled",
-            met(f, "no critical DaemonSet is meant for this node", left_out.as_ref()) => Vacuous;
+        // `any`: whether one is meant for this node.
+        DaemonSetsScheduled { any: bool, left_out: Option<Names<LeftOut<'a>>> } = "DaemonSetsScheduled",
+            met(f, if *any { "every critical DaemonSet meant for this node has a pod on it" }
+                else { "no critical DaemonSet is meant for this node" }, left_out.as_ref())
+            => if *any { Nothing } else { Vacuous };
         DaemonSetPodMissing { daemon_sets: Names<&'a ObjectKey> } = "DaemonSetPodMissing",
             daemon_sets.write(f, "DaemonSet", [" has", " have"], " no pod on this node") => Unscheduled(daemon_sets);
         LabelsMayStillCome { daemon_sets: Names<&'a ObjectKey> } = "LabelsMayStillCome", daemon_sets.write(
@@ -200,10 +201,10 @@ details! {
             => Unregistered(drivers);
         CsiDriverUnhealthy { storage: &'a UnhealthyStorage } = "CSIDriverUnhealthy", unhealthy(storage, f)
             => Unhealthy(&storage.driver);
-        ComponentsReady { left_out: Option<Names<LeftOut<'a>>> } = "CriticalComponentsReady",
-            met(f, "every critical component is ready on this node", left_out.as_ref()) => Nothing;
-        NoComponent { left_out: Option<Names<LeftOut<'a>>> } = "CriticalComponentsReady",
-            met(f, "no critical component is meant for this node", left_out.as_ref()) => Vacuous;
+        ComponentsReady { any: bool, left_out: Option<Names<LeftOut<'a>>> } = "CriticalComponentsReady",
+            met(f, if *any { "every critical component is ready on this node" }
+                else { "no critical component is meant for this node" }, left_out.as_ref())
+            => if *any { Nothing } else { Vacuous };
         DevicesPublished { devices: Devices<'a> } = "DevicesPublished", devices.fmt(f) => Nothing;
         DevicesNotPublished { devices: Devices<'a> } = "DevicesNotPublished", devices.fmt(f) => Nothing;
         DevicesTainted { devices: Devices<'a> } = "DevicesTainted", devices.fmt(f) => Nothing;

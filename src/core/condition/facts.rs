@@ -285,27 +285,17 @@ impl<'a> Facts<'_, 'a> {
         class: &'a CriticalComponentClass,
         group: &GroupFacts<'_, 'a>,
     ) -> Condition<'a> {
-        let mut is_any = !group.pods.is_empty();
-        let mut left_out = None;
-        for question in [
-            Question::DaemonSetsScheduled,
-            Question::PodsReady,
-            Question::CsiDriversRegistered,
-        ] {
+        let scheduled = daemon_sets::scheduled(self, class, group);
+        let Detail::DaemonSetsScheduled { any, left_out } = scheduled.detail else {
+            return scheduled;
+        };
+        for question in [Question::PodsReady, Question::CsiDriversRegistered] {
             let condition = self.answer(class, group, question);
             if condition.status != ConditionStatus::True {
                 return condition;
             }
-            match condition.detail {
-                Detail::DaemonSetsScheduled { left_out: some } => (is_any, left_out) = (true, some),
-                Detail::NoDaemonSetMeant { left_out: some } => left_out = some,
-                _ => {}
-            }
         }
-        Condition::met(if is_any {
-            Detail::ComponentsReady { left_out }
-        } else {
-            Detail::NoComponent { left_out }
-        })
+        let any = any || !group.pods.is_empty();
+        Condition::met(Detail::ComponentsReady { any, left_out })
     }
 }
