@@ -13,17 +13,18 @@ use crate::api::{Disruption, NodeShare};
 pub struct Limits {
     /// Nodes a second that a rule with spec.nodegate.disruption gates in a healthy zone
     #[arg(long = "node-eviction-rate", value_name = "RATE", default_value_t = Limits::DEFAULT.eviction_rate,
-          value_parser = parse_rate)]
+          value_parser = |it: &str| number(it, |it| it > 0.0, "must be above 0 nodes a second, for example 0.1"))]
     pub eviction_rate: f64,
 
     /// Nodes a second that it gates in a large zone that is partially disrupted; 0 stops it there
     #[arg(long = "secondary-node-eviction-rate", value_name = "RATE",
-          default_value_t = Limits::DEFAULT.secondary_eviction_rate, value_parser = parse_secondary_rate)]
+          default_value_t = Limits::DEFAULT.secondary_eviction_rate, value_parser = |it: &str| number(it, |it| it >= 0.0,
+          "must be nodes a second, for example 0.01, or 0 to gate no node in a zone that is partially disrupted"))]
     pub secondary_eviction_rate: f64,
 
     /// Share of a zone's nodes with unmet conditions from which the zone is partially disrupted, if more than 2
     #[arg(long, value_name = "SHARE", default_value_t = Limits::DEFAULT.unhealthy_zone_threshold,
-          value_parser = parse_threshold)]
+          value_parser = |it: &str| number(it, |it| it > 0.0 && it <= 1.0, "must be above 0 and at most 1, for example 0.55"))]
     pub unhealthy_zone_threshold: f64,
 
     /// Nodes up to which a zone is small: in a small zone that is partially disrupted no node is gated
@@ -88,26 +89,12 @@ impl Default for Limits {
     }
 }
 
-fn parse_rate(text: &str) -> Result<f64, String> {
-    number(text)
-        .filter(|&rate| rate > 0.0)
-        .ok_or_else(|| "must be above 0 nodes a second, for example 0.1".into())
-}
-
-fn parse_secondary_rate(text: &str) -> Result<f64, String> {
-    number(text).filter(|&rate| rate >= 0.0).ok_or_else(|| {
-        "must be nodes a second, for example 0.01, or 0 to gate no node in a zone that is partially disrupted".into()
-    })
-}
-
-fn parse_threshold(text: &str) -> Result<f64, String> {
-    number(text)
-        .filter(|&share| share > 0.0 && share <= 1.0)
-        .ok_or_else(|| "must be above 0 and at most 1, for example 0.55".into())
-}
-
-fn number(text: &str) -> Option<f64> {
-    text.parse().ok().filter(|number: &f64| number.is_finite())
+/// A finite number that fits, or what it must be.
+fn number(text: &str, fits: impl Fn(f64) -> bool, must: &'static str) -> Result<f64, &'static str> {
+    let number = text.parse().ok();
+    number
+        .filter(|it: &f64| it.is_finite() && fits(*it))
+        .ok_or(must)
 }
 
 #[cfg(test)]
