@@ -98,8 +98,10 @@ pub(super) fn node(node: &Node, plan: &TaintPlan) -> Patch {
 pub(super) fn conditions(node: &Node, changes: &ConditionChanges<'_>, now: Timestamp) -> Value {
     let written = |time: Timestamp| time.strftime("%FT%TZ").to_string();
     let set = changes.set.iter().map(|condition| {
+        // Its time stays if its status does.
         let is_kept = condition.urgency == Urgency::Detail;
-        let transition = condition.transition.filter(|_| is_kept);
+        let published = node.condition(condition.kind).filter(|_| is_kept);
+        let transition = published.and_then(|it| it.transition);
         json!({
             "type": condition.kind,
             "status": condition.status,

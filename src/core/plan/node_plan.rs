@@ -205,6 +205,4 @@ pub struct NewCondition<'a> {
     pub message: String,
     /// How it differs from the published condition.
     pub urgency: Urgency,
-    /// The published transition time, which is kept if the status stays.
-    pub transition: Option<Timestamp>,
 }

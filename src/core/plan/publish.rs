@@ -47,8 +47,7 @@ impl Draft<'_> {
                 continue;
             }
             wanted.push(kind);
-            let published = self.node.condition(kind);
-            if let Some(urgency) = urgency(published, condition)
+            if let Some(urgency) = urgency(self.node.condition(kind), condition)
                 && !result.is_to_be_seen()
             {
                 self.plan.conditions.set.push(NewCondition {
@@ -57,7 +56,6 @@ impl Draft<'_> {
                     reason: condition.detail.reason(),
                     message: condition.detail.to_string(),
                     urgency,
-                    transition: published.and_then(|published| published.transition),
                 });
             }
         }
@@ -125,7 +123,6 @@ impl Draft<'_> {
                     reason: LATE_REASON,
                     message,
                     urgency,
-                    transition: published.and_then(|published| published.transition),
                 });
             }
             return true;
