@@ -10,9 +10,9 @@ use super::detail::Detail;
 use super::devices::Devices;
 use super::groups::{Component, CriticalComponentClass, NamedComponent, Question};
 use super::observations::Observations;
+use super::seen::Watch;
 use super::source::Source;
 use super::trust::Trust;
-use super::watch::Watch;
 use super::{csi, daemon_sets, pods};
 use crate::api::ConditionStatus;
 use crate::object::{

@@ -36,10 +36,10 @@ pub use observations::Observations;
 pub(crate) use observations::Reboot;
 pub use placement::{PassingTaints, Placement, can_share_a_node, placement, selects, tolerates};
 pub use pods::TooNew;
-pub use seen::{Object, Seen};
+pub use seen::{Object, Seen, Watch};
 pub use source::{
     LABEL_PREFIX, Source, counts_something, covers_many, is_ours, is_reserved, is_under_our_domain,
     names_nothing,
 };
 pub use trust::Trust;
-pub use watch::{WATCH_LENGTH, Watch};
+pub use watch::WATCH_LENGTH;

@@ -1,4 +1,4 @@
-//! What watches show, as plain values.
+//! What is watched, and what watches show, as plain values.
 
 #![allow(
     clippy::large_enum_variant,
@@ -11,10 +11,71 @@ use kube::Resource;
 use kube::core::ObjectMeta;
 
 use super::groups::ComponentGroup;
-use super::watch::Watch;
 use crate::object::{
-    CsiNode, DaemonSet, Node, NodeClaim, NodePool, Pod, ResourceSlice, RuleObject, Version, Watched,
+    CsiNode, DaemonSet, Node, NodeClaim, NodePool, Pod, ResourceKind, ResourceSlice, RuleObject,
+    Version, Watched,
 };
+
+/// One line for each kind that is watched, of a component group or of all, and for the objects that watches of it show.
+macro_rules! watches {
+    ($($(#[$doc:meta])* $watch:ident $(($group:ident: $of:ty))?: $object:ident($type:ty);)+) => {
+        /// Identifies a watch. There are some for each component group: of a class, or of what a rule names.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum Watch {
+            $($(#[$doc])* $watch $(($of))?,)+
+        }
+
+        impl Watch {
+            /// One watch of each kind.
+            pub const KINDS: [Self; 8] = [$(Self::$watch $((<$of>::Class(0)))?),+];
+
+            pub const fn resource(self) -> ResourceKind {
+                match self {
+                    $(Self::$watch { .. } => ResourceKind::$watch,)+
+                }
+            }
+
+            pub const fn group(self) -> Option<ComponentGroup> {
+                match self {
+                    $($(Self::$watch($group) => Some($group),)?)+
+                    _ => None,
+                }
+            }
+        }
+
+        /// An object as decoded from the wire.
+        #[derive(Debug)]
+        pub enum Object {
+            $($object($($of,)? Watched<$type>),)+
+        }
+
+        impl Object {
+            pub fn of(watch: Watch, json: &str) -> Self {
+                match watch {
+                    $(Watch::$watch $(($group))? => Self::$object($($group,)? Watched::of(json)),)+
+                }
+            }
+
+            fn parts(&self) -> (Watch, &ObjectMeta) {
+                match self {
+                    $(Self::$object($($group,)? it) => (Watch::$watch $((*$group))?, it.meta()),)+
+                }
+            }
+        }
+    };
+}
+
+watches! {
+    Nodes: Node(Node);
+    CsiNodes: CsiNode(CsiNode);
+    Pods(group: ComponentGroup): Pod(Pod);
+    DaemonSets(group: ComponentGroup): DaemonSet(DaemonSet);
+    ResourceSlices(group: ComponentGroup): ResourceSlice(ResourceSlice);
+    Rules: Rule(RuleObject);
+    /// Only repair waits for them.
+    NodeClaims: NodeClaim(NodeClaim);
+    NodePools: NodePool(NodePool);
+}
 
 #[derive(Debug)]
 pub enum Seen {
@@ -28,19 +89,6 @@ pub enum Seen {
     /// The watch has begun at this version, or has shown everything up to it.
     Progress(Watch, Version),
     NotInstalled(Watch),
-}
-
-/// An object as decoded from the wire.
-#[derive(Debug)]
-pub enum Object {
-    Node(Watched<Node>),
-    CsiNode(Watched<CsiNode>),
-    Pod(ComponentGroup, Watched<Pod>),
-    DaemonSet(ComponentGroup, Watched<DaemonSet>),
-    ResourceSlice(ComponentGroup, Watched<ResourceSlice>),
-    Rule(Watched<RuleObject>),
-    NodeClaim(Watched<NodeClaim>),
-    NodePool(Watched<NodePool>),
 }
 
 impl Seen {
@@ -61,19 +109,6 @@ impl Seen {
 }
 
 impl Object {
-    pub fn of(watch: Watch, json: &str) -> Self {
-        match watch {
-            Watch::Nodes => Self::Node(Watched::of(json)),
-            Watch::CsiNodes => Self::CsiNode(Watched::of(json)),
-            Watch::Pods(group) => Self::Pod(group, Watched::of(json)),
-            Watch::DaemonSets(group) => Self::DaemonSet(group, Watched::of(json)),
-            Watch::ResourceSlices(group) => Self::ResourceSlice(group, Watched::of(json)),
-            Watch::Rules => Self::Rule(Watched::of(json)),
-            Watch::NodeClaims => Self::NodeClaim(Watched::of(json)),
-            Watch::NodePools => Self::NodePool(Watched::of(json)),
-        }
-    }
-
     pub fn watch(&self) -> Watch {
         self.parts().0
     }
@@ -81,18 +116,5 @@ impl Object {
     /// Its metadata, as far as they are readable.
     pub fn meta(&self) -> &ObjectMeta {
         self.parts().1
-    }
-
-    fn parts(&self) -> (Watch, &ObjectMeta) {
-        match self {
-            Self::Node(it) => (Watch::Nodes, it.meta()),
-            Self::CsiNode(it) => (Watch::CsiNodes, it.meta()),
-            Self::Pod(group, it) => (Watch::Pods(*group), it.meta()),
-            Self::DaemonSet(group, it) => (Watch::DaemonSets(*group), it.meta()),
-            Self::ResourceSlice(group, it) => (Watch::ResourceSlices(*group), it.meta()),
-            Self::Rule(it) => (Watch::Rules, it.meta()),
-            Self::NodeClaim(it) => (Watch::NodeClaims, it.meta()),
-            Self::NodePool(it) => (Watch::NodePools, it.meta()),
-        }
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::detail;
 use super::groups::{Component, ComponentGroup, CriticalComponentClass, NamedComponent, Question};
-use super::watch::Watch;
+use super::seen::Watch;
 use crate::object::ObjectKey;
 use crate::selector::{is_dns_subdomain, is_label_key, is_namespace};
 
