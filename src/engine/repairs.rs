@@ -294,7 +294,6 @@ pub(super) fn prospects(
     rule: &Rule,
     now: Timestamp,
 ) -> (usize, usize) {
-    let (mut repaired, mut blocked) = (0, 0);
     let repair = rule.active().filter(|spec| spec.dry_run);
     let Some(repair) = repair.and_then(|spec| spec.ours.repair.as_ref()) else {
         return (0, 0);
@@ -310,13 +309,9 @@ pub(super) fn prospects(
         would_be_overdue,
         now,
     );
-    for (_, karpenter, _) in cache.placed().filter(|it| late.contains(&it.0.name)) {
-        let group = Group::of(karpenter.pool_name(), rule);
-        if census.of(group).exceeds(repair.max_unhealthy) {
-            blocked += 1;
-        } else {
-            repaired += 1;
-        }
-    }
-    (repaired, blocked)
+    let late = cache.placed().filter(|it| late.contains(&it.0.name));
+    let groups = late.map(|(_, karpenter, _)| Group::of(karpenter.pool_name(), rule));
+    let is_blocked = |group: &Group<'_>| census.of(*group).exceeds(repair.max_unhealthy);
+    let (blocked, repaired): (Vec<_>, Vec<_>) = groups.partition(is_blocked);
+    (repaired.len(), blocked.len())
 }

@@ -1,5 +1,6 @@
 //! Repairs that have not helped, by rule and pool: for the plans of nodes, and in the rule's status for the next leader.
 
+use std::cell::LazyCell;
 use std::sync::Arc;
 
 use super::{RuleWork, Rules};
@@ -51,9 +52,8 @@ impl Rules {
         let (node, lacked) = (&replaced.node, &replaced.lacked);
         let name = replaced.claim.node_pool.as_deref();
         let pool = name.and_then(|name| cache.claims.pools.get(name));
-        let mut known = work.setbacks.iter();
-        let place = known.position(|it| it.pool.as_deref() == name);
-        let known = place.map(|place| work.setbacks.remove(place));
+        let is_of_pool = |it: &mut Setback| it.pool.as_deref() == name;
+        let known = work.setbacks.extract_if(.., is_of_pool).next();
         let setback = Setback::after(
             known.as_ref(),
             (node, pool.map(|it| &**it)),
@@ -75,13 +75,9 @@ impl Rules {
             let Some(work) = self.works.get_mut(&outcome.rule.uid) else {
                 continue;
             };
-            let known = work.setbacks.len();
-            if known == 0 {
-                continue;
-            }
-            let pool = cache.claims.of(node).pool_name();
-            work.setbacks.retain(|it| it.pool.as_deref() != pool);
-            if work.setbacks.len() < known {
+            let pool = LazyCell::new(|| cache.claims.of(node).pool_name());
+            let is_of_pool = |it: &mut Setback| it.pool.as_deref() == *pool;
+            if work.setbacks.extract_if(.., is_of_pool).count() > 0 {
                 work.status_changed(out);
             }
         }
