@@ -120,20 +120,17 @@ pub struct About {
 }
 
 impl About {
-    pub fn node(name: &Arc<str>, uid: &Arc<str>) -> Self {
-        Self {
-            kind: ResourceKind::Nodes,
-            name: name.clone(),
-            uid: Some(uid.clone()),
-        }
+    pub fn node(name: &str, uid: &str) -> Self {
+        Self::of(ResourceKind::Nodes, name, uid)
     }
 
     pub fn rule(name: &str, uid: &str) -> Self {
-        Self {
-            kind: ResourceKind::Rules,
-            name: name.into(),
-            uid: Some(uid.into()),
-        }
+        Self::of(ResourceKind::Rules, name, uid)
+    }
+
+    fn of(kind: ResourceKind, name: &str, uid: &str) -> Self {
+        let (name, uid) = (name.into(), Some(uid.into()));
+        Self { kind, name, uid }
     }
 }
 
@@ -183,7 +180,7 @@ mod tests {
 
     #[test]
     fn a_note_is_as_long_as_the_api_server_takes() {
-        let about = About::node(&"n".into(), &"uid".into());
+        let about = About::node("n", "uid");
         let notice = Notice::new(about, &LATE, "é".repeat(MAX_NOTE + 1));
         assert!(notice.note.len() <= MAX_NOTE, "{}", notice.note.len());
         assert!(notice.note.ends_with("..."), "{}", notice.note);

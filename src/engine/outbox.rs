@@ -272,7 +272,7 @@ mod tests {
     }
 
     fn notice() -> Notice {
-        let about = About::node(&"n".into(), &"uid".into());
+        let about = About::node("n", "uid");
         Notice::new(about, &LATE, String::new())
     }
 
@@ -305,7 +305,7 @@ mod tests {
     fn no_more_events_wait_than_there_is_room_for() {
         let mut outbox = outbox(Instant::now());
         for node in 0..=MAX_EVENTS {
-            let about = About::node(&node.to_string().into(), &"uid".into());
+            let about = About::node(&node.to_string(), "uid");
             outbox.tell(Notice::new(about, &LATE, String::new()));
         }
         assert_eq!(outbox.notices.len(), MAX_EVENTS);
@@ -329,7 +329,7 @@ mod tests {
             for _ in 0..if second < 120 { 38 } else { 0 } {
                 outbox.tell(notice());
             }
-            let about = About::node(&"other".into(), &"uid".into());
+            let about = About::node("other", "uid");
             if second == 1 {
                 outbox.tell(Notice::new(about, &LATE, String::new()));
             }
