@@ -130,20 +130,17 @@ fn spend(budget: &mut usize, bytes: usize) -> bool {
 fn failures(budget: &mut usize, tally: &Tally<'_>, basis: Basis<'_>) -> Vec<NodeFailure> {
     let failures = tally.failures().take(basis.node_limit);
     let failures = failures.map_while(|(name, (message, at))| {
-        let mut previous = basis.previous.failed_nodes.iter();
-        let previous = previous.find(|known| known.node_name == **name);
-        let mut failed = NodeFailure {
+        let failed = NodeFailure {
             node_name: name.to_string(),
             reason: Some(EVALUATION_ERROR.into()),
             message: Some(cut(message.clone(), MAX_MESSAGE)),
             last_evaluation_time: Time(whole_second(*at)),
         };
-        if let Some(previous) = previous
-            && previous.reason == failed.reason
-            && previous.message == failed.message
-        {
-            failed.last_evaluation_time = previous.last_evaluation_time.clone();
-        }
+        let mut previous = basis.previous.failed_nodes.iter();
+        let same = previous.find(|it| {
+            it.node_name == **name && it.reason == failed.reason && it.message == failed.message
+        });
+        let failed = same.cloned().unwrap_or(failed);
         let bytes = 2 * (name.len() + 80) + message.len().min(MAX_MESSAGE);
         spend(budget, bytes).then_some(failed)
     });
@@ -171,13 +168,11 @@ fn list_nodes(
         if matches!(found.standing, Standing::Governs(_)) && record.failure.is_none() {
             status.applied_nodes.push(name.to_string());
         }
-        let mut evaluation = evaluation(name, spec, found, record.at);
-        if let Some(previous) = previous.get(&**name)
-            && previous.condition_results == evaluation.condition_results
-            && previous.taint_status == evaluation.taint_status
-        {
-            evaluation.last_evaluation_time = previous.last_evaluation_time.clone();
-        }
+        let now = evaluation(name, spec, found, record.at);
+        let same = previous.get(&**name).filter(|it| {
+            it.condition_results == now.condition_results && it.taint_status == now.taint_status
+        });
+        let evaluation = same.map_or(now, |it| NodeEvaluation::clone(it));
         status.node_evaluations.push(evaluation);
     }
 }
