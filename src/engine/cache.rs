@@ -162,8 +162,8 @@ impl Cache {
             return <_>::default();
         };
         let is_unseen = self.components.unseen.contains(&Watch::CsiNodes);
-        let drivers = (!is_unseen).then(|| self.nodes.csi_drivers());
-        let nodes = Some(self.nodes.nodes());
+        let drivers = (!is_unseen).then(|| self.nodes.csi_drivers().collect());
+        let nodes = Some(self.nodes.nodes().collect());
         let around = Around::watched(&rule.uid, spec, self.cluster(), nodes, drivers);
         let named = around.named.values().flatten();
         let all = named.chain(around.labelled.values().flatten());

@@ -62,9 +62,7 @@ pub(crate) fn upstream(snapshot: &Snapshot) -> Vec<Finding> {
         if rule.deleting || written.is_some_and(|spec| spec.dry_run) {
             return None;
         }
-        let has_ours = written.is_some_and(|spec| {
-            spec.nodegate.is_some() || spec.conditions.iter().any(|it| it.nodegate.is_some())
-        });
+        let has_ours = written.is_some_and(|spec| spec.has_nodegate());
         let ours = has_ours.then(|| "its fields under nodegate".to_owned());
         let made = rule.spec.iter().flat_map(|spec| &spec.conditions);
         let made = made.filter(|it| it.source != Source::Node);
@@ -109,8 +107,8 @@ fn conflicts<'a>(snapshot: &'a Snapshot, rule: &'a Rule) -> impl Iterator<Item =
 /// What is wrong with the spec, and with what stands behind its conditions.
 fn of_waits(snapshot: &Snapshot, rule: &Rule, spec: &CompiledSpec) -> Vec<Finding> {
     let view = &snapshot.view;
-    let nodes = (snapshot.has_read(ResourceKind::Nodes)).then(|| view.nodes());
-    let drivers = (snapshot.has_read(ResourceKind::CsiNodes)).then(|| view.csi_drivers());
+    let nodes = (snapshot.has_read(ResourceKind::Nodes)).then(|| view.nodes().collect());
+    let drivers = (snapshot.has_read(ResourceKind::CsiNodes)).then(|| view.csi_drivers().collect());
     let mut around = Around::watched(&rule.uid, spec, view.cluster(), nodes, drivers);
     around.with_future_nodes = true;
     around.standing = Some(&snapshot.standing);

@@ -74,8 +74,7 @@ impl Surroundings {
         &'a self,
         spec: &'a CompiledSpec,
         classes: &'a [CriticalComponentClass],
-    ) -> Around<'a, impl Iterator<Item = &'a Node> + Clone, impl Iterator<Item = &'a str> + Clone>
-    {
+    ) -> Around<'a> {
         let mut around = Around {
             rules: &self.rules,
             classes,
@@ -84,8 +83,9 @@ impl Surroundings {
             standing: None,
             beating: None,
             lacks_slices: false,
-            nodes: (self.nodes.as_ref()).map(|it| it.nodes.iter().map(|node| &**node)),
-            csi_drivers: (self.csi_drivers.as_ref()).map(|it| it.iter().map(String::as_str)),
+            nodes: (self.nodes.as_ref()).map(|it| it.nodes.iter().map(|node| &**node).collect()),
+            csi_drivers: (self.csi_drivers.as_ref())
+                .map(|it| it.iter().map(String::as_str).collect()),
             with_future_nodes: true,
         };
         let Some(all) = &self.daemon_sets else {

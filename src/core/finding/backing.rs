@@ -20,7 +20,7 @@ use crate::rule::{CompiledSpec, RuleSet};
 
 /// What a cluster has for a rule. What was not read is `None` or left out, and nothing is said of it.
 #[derive(Debug)]
-pub struct Around<'a, Nodes, Drivers> {
+pub struct Around<'a> {
     pub rules: &'a RuleSet,
     pub classes: &'a [CriticalComponentClass],
     /// The `DaemonSet`s that the rule names; `None` for one that does not exist.
@@ -34,23 +34,23 @@ pub struct Around<'a, Nodes, Drivers> {
     /// Whether the API server has no `ResourceSlice`s.
     pub lacks_slices: bool,
     /// Nodes, whether or not the rule selects them.
-    pub nodes: Option<Nodes>,
+    pub nodes: Option<Vec<&'a Node>>,
     /// The CSI drivers that any node has registered.
-    pub csi_drivers: Option<Drivers>,
+    pub csi_drivers: Option<Vec<&'a str>>,
     /// Whether a `DaemonSet` matters that only nodes which may still join would run.
     pub with_future_nodes: bool,
 }
 
 type Labelled<'a> = BTreeMap<usize, Vec<&'a DaemonSet>>;
 
-impl<'a, Nodes, Drivers> Around<'a, Nodes, Drivers> {
+impl<'a> Around<'a> {
     /// What the watches have shown for a rule with this UID and spec.
     pub fn watched(
         uid: &str,
         spec: &'a CompiledSpec,
         cluster: ClusterState<'a>,
-        nodes: Option<Nodes>,
-        csi_drivers: Option<Drivers>,
+        nodes: Option<Vec<&'a Node>>,
+        csi_drivers: Option<Vec<&'a str>>,
     ) -> Self {
         let named = spec.daemon_sets().filter_map(|key| {
             let known = cluster.named(&Component::DaemonSet(key.clone()))?;
@@ -84,20 +84,12 @@ pub struct Backing {
 type PassedOver<'a> = BTreeMap<(bool, &'a ObjectKey), Finding>;
 
 impl Backing {
-    pub fn of<'a, Nodes, Drivers>(
-        rule: &str,
-        spec: &CompiledSpec,
-        around: &Around<'a, Nodes, Drivers>,
-    ) -> Self
-    where
-        Nodes: Iterator<Item = &'a Node> + Clone,
-        Drivers: Iterator<Item = &'a str> + Clone,
-    {
-        let nodes = || around.nodes.clone().into_iter().flatten();
+    pub fn of(rule: &str, spec: &CompiledSpec, around: &Around<'_>) -> Self {
+        let nodes = || around.nodes.iter().flatten().copied();
         let selected = || nodes().filter(|node| spec.selector.matches(&node.labels));
         let lacks_driver = |driver: &str| {
-            let known = around.csi_drivers.clone();
-            selected().next().is_some() && known.is_some_and(|mut it| it.all(|it| it != driver))
+            let known = around.csi_drivers.as_ref();
+            selected().next().is_some() && known.is_some_and(|it| !it.contains(&driver))
         };
         let is_reported = |kind: &str| {
             let reports = |node: &Node| node.condition(kind).is_some();

@@ -13,10 +13,10 @@ use crate::text::counted;
 const SHORTEST_HEARTBEAT: Duration = Duration::from_secs(6 * 60);
 
 /// A condition that is met on no node.
-pub(super) fn of_condition<Nodes, Drivers>(
+pub(super) fn of_condition(
     rule: &str,
     condition: &RequiredCondition,
-    around: &Around<'_, Nodes, Drivers>,
+    around: &Around<'_>,
     lacks_driver: impl Fn(&str) -> bool,
     is_reported: impl Fn(&str) -> bool,
 ) -> Option<Finding> {

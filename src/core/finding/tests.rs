@@ -11,8 +11,8 @@ const DRIVER: &str = "csidriver.nodegate.dev/ebs.csi.aws.com";
 
 fn backing(world: &World, registered: &[&str]) -> Backing {
     let spec = world.rules()[0].spec.as_ref().unwrap();
-    let nodes = std::iter::once(&world.node);
-    let drivers = registered.iter().copied();
+    let nodes = vec![&world.node];
+    let drivers = registered.to_vec();
     let around = Around::watched("r-uid", spec, world.cluster(), Some(nodes), Some(drivers));
     Backing::of("r", spec, &around)
 }
@@ -206,8 +206,8 @@ fn each_taint_that_keeps_a_named_daemon_set_off_is_told_with_its_own_count() {
     let world = world.daemon_set(&daemon_set("tools/agent").toleration(&tolerant));
     let world = world.rule(&rule("r").waits_for(AGENT));
     let spec = world.rules()[0].spec.as_ref().unwrap();
-    let drivers = None::<std::iter::Empty<&str>>;
-    let around = Around::watched("", spec, world.cluster(), Some(nodes.iter()), drivers);
+    let nodes = Some(nodes.iter().collect());
+    let around = Around::watched("", spec, world.cluster(), nodes, None);
     let found = Backing::of("r", spec, &around).findings.into_iter();
     let found = found.filter(|it| it.check.id == "NG002");
     let counts = found.map(|it| {
