@@ -28,9 +28,7 @@ use nodegate_cluster::certificate::end;
 use nodegate_cluster::process::is_nodegate;
 use nodegate_cluster::{Cluster, ResourceKind, client};
 use nodegate_core::api;
-use nodegate_core::api::names::{
-    CONFIG_MAP, FINALIZER, GROUP, LEASE, MANAGED_BY, NAMESPACE, PLURAL, VERSION,
-};
+use nodegate_core::api::names::{CONFIG_MAP, FINALIZER, LEASE, MANAGED_BY, NAMESPACE, VERSION};
 use nodegate_core::finding::{Check, Finding, Severity};
 use nodegate_core::object::RuleObject;
 use nodegate_core::text::counted;
@@ -55,11 +53,10 @@ pub(crate) async fn installation(source: &ObjectSource, snapshot: &Snapshot) -> 
     let ObjectSource::Cluster(cluster) = source else {
         return Vec::new();
     };
-    let definition_name = format!("{PLURAL}.{GROUP}");
     let (version, denied, found, policies, policy, binding, hook) = tokio::join!(
         version(cluster),
         denied(cluster),
-        cluster.found(&definition_name),
+        cluster.found(ResourceKind::Rules.full_name()),
         has_policies(cluster),
         cluster.found::<MutatingAdmissionPolicy>(BIRTH),
         cluster.found::<MutatingAdmissionPolicyBinding>(BIRTH),

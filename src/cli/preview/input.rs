@@ -5,8 +5,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::api::ObjectMeta;
 use serde_json::{Value, json};
 
-use nodegate_core::api::names::{FINALIZER, GROUP, KIND};
-use nodegate_core::object::{RuleObject, whole_second};
+use nodegate_core::api::names::{FINALIZER, GROUP};
+use nodegate_core::object::{ResourceKind, RuleObject, whole_second};
 
 #[derive(Debug, Clone)]
 pub(crate) struct Written {
@@ -65,7 +65,7 @@ fn in_file(name: &str, text: &str) -> Result<Vec<Written>, String> {
 fn rule(object: Value, place: &str) -> Result<Written, String> {
     let text = |field: &str| object[field].as_str().unwrap_or_default();
     let (kind, version) = (text("kind"), text("apiVersion"));
-    if kind != KIND || !version.starts_with(&format!("{GROUP}/")) {
+    if kind != ResourceKind::Rules.kind() || !version.starts_with(&format!("{GROUP}/")) {
         let what = match kind {
             "" => "is no Kubernetes object".to_owned(),
             kind => format!("is a {kind} ({version})"),

@@ -13,10 +13,10 @@ use super::page::{Page, Render};
 use crate::snapshot::{Agent, Snapshot};
 use known::{ComponentPurpose, purposes, type_of};
 use nodegate_core::api::TaintEffect;
-use nodegate_core::api::names::{GROUP, KIND, TAINT_PREFIX, VERSION};
+use nodegate_core::api::names::TAINT_PREFIX;
 use nodegate_core::condition::{names_nothing, tolerates};
 use nodegate_core::finding::remedy;
-use nodegate_core::object::Taint;
+use nodegate_core::object::{ResourceKind, Taint};
 use nodegate_core::rule::RuleSet;
 use nodegate_core::text::{counted, printable};
 
@@ -136,8 +136,8 @@ fn suggestion(
     let conditions: Value = conditions.into_iter().map(required).collect();
     let (label, value) = purpose.label;
     let rule = json!({
-        "apiVersion": format!("{GROUP}/{VERSION}"),
-        "kind": KIND,
+        "apiVersion": ResourceKind::Rules.api_version(),
+        "kind": ResourceKind::Rules.kind(),
         "metadata": {"name": name},
         "spec": {
             "dryRun": true,

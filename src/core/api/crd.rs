@@ -95,8 +95,8 @@ mod tests {
     fn the_names_are_those_of_the_contract() {
         assert_eq!(NodeReadinessRule::group(&()), names::GROUP);
         assert_eq!(NodeReadinessRule::version(&()), names::VERSION);
-        assert_eq!(NodeReadinessRule::kind(&()), names::KIND);
-        assert_eq!(NodeReadinessRule::plural(&()), names::PLURAL);
+        assert_eq!(NodeReadinessRule::kind(&()), "NodeReadinessRule");
+        assert_eq!(NodeReadinessRule::plural(&()), "nodereadinessrules");
     }
 
     #[test]

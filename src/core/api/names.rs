@@ -4,11 +4,6 @@ pub const GROUP: &str = "readiness.node.x-k8s.io";
 
 pub const VERSION: &str = "v1alpha1";
 
-pub const KIND: &str = "NodeReadinessRule";
-
-/// Plural of the rule, as in URLs and RBAC.
-pub const PLURAL: &str = "nodereadinessrules";
-
 /// Finalizer that keeps a deleted rule until its taints are gone.
 pub const FINALIZER: &str = "readiness.node.x-k8s.io/cleanup-taints";
 
