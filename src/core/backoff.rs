@@ -42,7 +42,6 @@ impl Pauses {
 #[derive(Debug, Clone, Default)]
 pub struct Backoff {
     failures: u32,
-    /// The kind of pauses for which the failures were counted.
     pauses: Option<Pauses>,
     not_before: Option<Instant>,
 }

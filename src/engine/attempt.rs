@@ -22,7 +22,6 @@ const CONFLICT: Pauses = Pauses::between(Duration::from_millis(1), Duration::fro
 /// A change: a hash of what it sets; `None` if it removes that.
 pub(super) type Change = Option<u64>;
 
-/// The attempts at one thing that is written.
 #[derive(Debug, Default)]
 pub struct Attempt {
     pub under_way: bool,

@@ -142,7 +142,6 @@ impl Forecast {
         self.cache.cluster().rules
     }
 
-    /// All rules by name, with their objects' finalizers, status and version.
     pub fn cached_rules(&self) -> &Map<Arc<str>, CachedRule> {
         &self.cache.rules.all
     }

@@ -32,7 +32,6 @@ const SLOW: Duration = Duration::from_secs(1);
 #[derive(Debug, Default)]
 pub struct WriteWork {
     attempt: Attempt,
-    /// When the last write began.
     began: Option<Instant>,
     is_slow: bool,
     /// The write under way; `None` also while the node is read after a conflict.

@@ -39,7 +39,6 @@ pub(super) fn records<'a>(
 
 #[derive(Debug, Default)]
 pub struct NodeWork {
-    /// The node's UID. Another UID means another node of the same name.
     uid: Arc<str>,
     /// The generation of the rules that the last evaluation stands for; 0 if this process has not evaluated the node.
     pub rules_seen: u64,

@@ -39,11 +39,9 @@ pub(super) struct Repairs(Map<Arc<str>, ClaimRepair>);
 
 #[derive(Debug, Default)]
 struct ClaimRepair {
-    /// The claim's UID. Another UID means another claim.
     uid: Arc<str>,
     attempt: Attempt,
     under_way: Option<(Deletion, Step)>,
-    /// The deletion succeeded: nothing more to do.
     is_done: bool,
 }
 

@@ -26,9 +26,7 @@ words! {
 words! {
     /// When a rule gates nodes.
     pub enum EnforcementMode {
-        /// While they start, once.
         BootstrapOnly = "bootstrap-only",
-        /// Whenever their conditions are unmet.
         Continuous = "continuous",
     }
 }
@@ -36,11 +34,8 @@ words! {
 words! {
     /// What a taint does to pods that do not tolerate it.
     pub enum TaintEffect {
-        /// New pods stay away.
         NoSchedule = "NoSchedule",
-        /// New pods stay away if possible.
         PreferNoSchedule = "PreferNoSchedule",
-        /// New pods stay away, and running ones are evicted.
         NoExecute = "NoExecute",
     }
 }
@@ -51,7 +46,6 @@ words! {
     pub enum TaintPolicy {
         #[default]
         AddAndRemove = "add-and-remove",
-        /// Only remove it, from nodes that registered with it.
         RemoveOnly = "remove-only",
     }
 }
@@ -60,10 +54,8 @@ words! {
     /// What a bootstrap-only rule does with nodes that are older than the rule.
     #[derive(Default)]
     pub enum ExistingNodes {
-        /// Gate those that do not meet the conditions, like any other node.
         #[default]
         Gate = "Gate",
-        /// Leave them alone.
         Leave = "Leave",
     }
 }
@@ -72,9 +64,7 @@ words! {
     /// After what a completed bootstrap no longer counts.
     pub enum RegateOn {
         Reboot = "Reboot",
-        /// A maintenance of the node has ended.
         Maintenance = "Maintenance",
-        /// The pod of a named `DaemonSet` gives way to one of another revision.
         Revision = "Revision",
     }
 }

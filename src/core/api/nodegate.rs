@@ -14,17 +14,12 @@ use super::repair::Repair;
 use super::rule::is_default;
 use super::words::words;
 
-/// The maximum number of a condition's reasons.
 const MAX_REASONS: usize = 16;
 /// The reason of a condition, as in `metav1.Condition`.
 const REASON: &str = "^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$";
-/// The maximum number of a label's values.
 const MAX_VALUES: usize = 16;
-/// The value of a label.
 const LABEL_VALUE: &str = "^([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$";
-/// The maximum number of `DaemonSet`s that a condition leaves out.
 const MAX_EXCEPT: usize = 64;
-/// A namespace and a name.
 const NAMESPACED_NAME: &str = "^[a-z0-9]([-a-z0-9]*[a-z0-9])?/[a-z0-9]([-a-z0-9.]*[a-z0-9])?$";
 
 /// Fields that only Nodegate has.

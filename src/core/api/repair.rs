@@ -48,11 +48,8 @@ words! {
     /// What to do with a node that did not become ready in time.
     #[derive(Default)]
     pub enum RepairAction {
-        /// Delete the node's Karpenter `NodeClaim`.
         DeleteNodeClaim = "DeleteNodeClaim",
-        /// Release the node with unmet conditions.
         Release = "Release",
-        /// Report it, and leave the node alone.
         #[default]
         None = "None",
     }

@@ -19,7 +19,6 @@ use super::schema::node_selector;
 use super::status::NodeReadinessRuleStatus;
 use super::taint::TaintSpec;
 
-/// The maximum number of a rule's conditions.
 pub const MAX_CONDITIONS: usize = 32;
 
 /// Which nodes a rule holds until which of their conditions are met, and by what taint.

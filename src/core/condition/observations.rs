@@ -26,7 +26,6 @@ pub struct Observations {
     node_uid: Arc<str>,
     /// The last known boot ID; empty before the node has reported any.
     boot_id: Arc<str>,
-    /// When the present boot was first seen.
     boot: Option<Reboot>,
     /// Whether the kubelet has reported, by its own clock, when that was.
     is_boot_told: bool,
@@ -63,7 +62,6 @@ struct SeenDeadline {
     step: SignedDuration,
 }
 
-/// What was observed of a condition's reporter.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Heartbeat {
     kind: Arc<str>,
@@ -83,7 +81,6 @@ pub(super) struct Heartbeat {
 type LastWrite = Option<(ConditionStatus, Option<Timestamp>)>;
 
 impl Heartbeat {
-    /// When the reporter wrote last, by its own clock.
     fn wrote(&self) -> Option<Timestamp> {
         self.last_write.and_then(|(_, at)| at)
     }

@@ -11,7 +11,6 @@ use crate::selector::{is_dns_subdomain, is_label_key, is_namespace};
 /// The domain of the condition types that Nodegate makes and that belong to no class.
 const DOMAIN: &str = "nodegate.dev";
 
-/// The prefix of conditions that a node has a label.
 pub const LABEL_PREFIX: &str = "label.nodegate.dev/";
 
 /// A prefix of synthesized conditions that belong to no class.
@@ -138,7 +137,6 @@ impl Source {
     }
 }
 
-/// The reserved prefix of a condition type, and the rest.
 fn reserved(kind: &str) -> Option<(&'static Reserved, &str)> {
     let mut reserved = RESERVED.iter();
     reserved.find_map(|it| Some((it, kind.strip_prefix(it.prefix)?)))

@@ -15,7 +15,6 @@ use super::zone::{Zone, ZoneState, Zones, zone_state};
 /// How long a granted node delays the others if its taint is not written.
 const GRANT_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// How a node counts for a guard.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Member {
     Met,

@@ -12,7 +12,6 @@ use crate::repair::{
 };
 use crate::rule::CompiledSpec;
 
-/// How many obsolete deadlines are removed at a time.
 const FORGOTTEN: usize = 100;
 
 impl<'a> Draft<'a> {

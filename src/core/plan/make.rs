@@ -62,7 +62,6 @@ pub fn plan<'a>(
 }
 
 impl<'a> Draft<'a> {
-    /// Plans each taint under these rules, and then what belongs to no taint.
     fn plan_all(&mut self, active: &[Active<'a>]) {
         let (cluster, state) = (self.cluster, self.state);
         self.plan.outcomes.reserve(active.len());

@@ -18,7 +18,6 @@ use crate::condition::CriticalComponentClass;
 use crate::object::{self, Taint};
 use crate::selector::Selector;
 
-/// What to do about a rule whose fields another definition has dropped.
 const FIELDS_PRUNED: &str = "the rule is suspended, because its fields under `nodegate` are gone: another project's CustomResourceDefinition dropped them; apply Nodegate's definition, and then the rule again (with `nodegate: {}`, if it is to go without them)";
 
 #[derive(Debug, Clone, PartialEq)]
@@ -28,7 +27,6 @@ const FIELDS_PRUNED: &str = "the rule is suspended, because its fields under `no
 )]
 pub struct Rule {
     pub name: Arc<str>,
-    /// A new rule of the same name has another.
     pub uid: Arc<str>,
     pub created: Option<Timestamp>,
     pub generation: i64,
@@ -64,13 +62,11 @@ pub struct Reach {
     pub is_removed_in_the_end: bool,
 }
 
-/// A valid spec.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CompiledSpec {
     pub conditions: Vec<RequiredCondition>,
     pub policy: ConditionPolicy,
     pub mode: EnforcementMode,
-    /// The taint as the rule adds it.
     pub taint: Taint,
     pub effect: TaintEffect,
     pub selector: Selector,

@@ -27,7 +27,6 @@ pub struct RequiredCondition {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Minimum {
-    /// The same on every node.
     Number(NonZeroU64),
     /// As many as the node's label with this key says.
     FromLabel(String),

@@ -28,7 +28,6 @@ pub struct RuleSet {
     pub followed: BTreeSet<Arc<str>>,
     /// The condition types that were seen to be renewed on a node that a rule with a heartbeat timeout selects, by the rule's UID.
     pub beating: BTreeMap<Arc<str>, BTreeSet<Arc<str>>>,
-    /// The resources that some rule counts.
     pub counted: BTreeSet<Arc<str>>,
     /// UIDs of the rules with a `repair`.
     pub repairing: BTreeSet<Arc<str>>,
