@@ -32,8 +32,7 @@ impl Rules {
             }
         }
         for record in &mut *records {
-            let mut outcomes = plan.outcomes.iter();
-            let outcome = outcomes.find(|it| it.rule.uid == record.rule);
+            let outcome = plan.outcome_of(&record.rule);
             if let Some(work) = self.works.get_mut(&record.rule)
                 && let pause = write.pause(&node.name, &work.name, out)
                 && let pause = pause.or_else(|| outcome?.waits_out(&node.name))
