@@ -216,7 +216,8 @@ impl CompiledSpec {
         if let Some(rejection) = Rejection::all(&spec).into_iter().next() {
             return Err(rejection);
         }
-        let selector = Selector::parse(&spec.node_selector)?;
+        let selector = Selector::parse(&spec.node_selector);
+        let selector = selector.map_err(|error| Rejection::Invalid(error.to_string()))?;
         let taint_value = spec.taint.value.unwrap_or_default();
         let mut ours = spec.nodegate.unwrap_or_default();
         if spec.enforcement_mode == EnforcementMode::Continuous {

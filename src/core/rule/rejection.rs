@@ -9,103 +9,79 @@ use crate::api::{
     NodeReadinessRuleSpec,
 };
 use crate::condition::{LABEL_PREFIX, counts_something, covers_many, names_nothing};
-use crate::selector::{Selector, SelectorError, is_label_value};
+use crate::selector::{Selector, is_label_value};
+
+const EMPTY_SELECTOR: &str = "spec.nodeSelector: Required value: nodeSelector must not be empty: name a label, such as kubernetes.io/os: linux";
 
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum Rejection {
     #[error("{}", unreadable(.0))]
     Unreadable(String),
-    #[error("spec.nodeSelector: Invalid value: {0}")]
-    Selector(#[from] SelectorError),
-    #[error(
-        "spec.nodeSelector: Required value: nodeSelector must not be empty: name a label, such as kubernetes.io/os: linux"
-    )]
-    EmptySelector,
-    #[error("spec.conditions: Required value: at least one condition is required")]
-    NoCondition,
-    #[error("spec.conditions: Too many: {0}: must have at most {MAX_CONDITIONS} items")]
-    TooManyConditions(usize),
+    #[error("{0}")]
+    Invalid(String),
     /// The other rules may change, and then the spec is valid.
     #[error(
         "spec.conditions: Too many: this rule and older ones name more than {MOST_COMPONENTS} DaemonSets, checks and DRA drivers together: let it wait for some under a critical component class, or for daemonsets.nodegate.dev/all"
     )]
     TooManyComponents(Box<CompiledSpec>),
-    #[error(
-        "spec.conditionPolicy: Forbidden: anyOf conditionPolicy is not supported with bootstrap-only enforcementMode"
-    )]
-    AnyOfBootstrap,
-    #[error(
-        "spec.conditions[{0}].defaultStatus: Forbidden: defaultStatus should not be used with bootstrap-only enforcementMode"
-    )]
-    DefaultStatusBootstrap(usize),
-    #[error("spec.taint.key: Invalid value: {key:?}: {problem}")]
-    TaintKey { key: String, problem: &'static str },
-    #[error("spec.conditions[{index}].type: Invalid value: {kind:?}: {advice}")]
-    ComponentName {
-        index: usize,
-        kind: String,
-        advice: &'static str,
-    },
-    /// Fields of a condition that do not go with its other fields.
-    #[error("spec.conditions[{index}]{problem}")]
-    Requirement {
-        index: usize,
-        /// The field, the kind of error, and the message.
-        problem: &'static str,
-    },
-    /// The API server would refuse the taint value, and with it the whole patch of the node.
-    #[error("spec.taint.value: Invalid value: {0:?}: taint value must be a valid label value")]
-    TaintValue(String),
 }
 
 impl Rejection {
     /// The conditions that nothing can meet. The rule remains valid: they count as absent.
     pub fn of_conditions(spec: &NodeReadinessRuleSpec) -> Vec<Self> {
         let conditions = spec.conditions.iter().take(MAX_CONDITIONS).enumerate();
-        conditions
-            .filter_map(|(index, condition)| {
-                Some(Self::ComponentName {
-                    index,
-                    kind: condition.type_.clone(),
-                    advice: names_nothing(&condition.type_)?,
-                })
-            })
-            .collect()
+        let unmade = conditions.filter_map(|(index, condition)| {
+            let (kind, advice) = (&condition.type_, names_nothing(&condition.type_)?);
+            Some(format!(
+                "spec.conditions[{index}].type: Invalid value: {kind:?}: {advice}"
+            ))
+        });
+        unmade.map(Self::Invalid).collect()
     }
 
     /// All reasons to reject a spec, in the upstream project's order; empty if it is valid.
     pub fn all(spec: &NodeReadinessRuleSpec) -> Vec<Self> {
-        let mut all = Vec::new();
+        let mut all: Vec<String> = Vec::new();
         match Selector::parse(&spec.node_selector) {
-            Err(error) => all.push(Self::Selector(error)),
-            Ok(selector) if selector.is_empty() => all.push(Self::EmptySelector),
+            Err(error) => all.push(format!("spec.nodeSelector: Invalid value: {error}")),
+            Ok(selector) if selector.is_empty() => all.push(EMPTY_SELECTOR.into()),
             Ok(_) => {}
         }
-        if spec.conditions.is_empty() {
-            all.push(Self::NoCondition);
+        let number = spec.conditions.len();
+        if number == 0 {
+            all.push("spec.conditions: Required value: at least one condition is required".into());
         }
-        if spec.conditions.len() > MAX_CONDITIONS {
-            all.push(Self::TooManyConditions(spec.conditions.len()));
+        if number > MAX_CONDITIONS {
+            all.push(format!(
+                "spec.conditions: Too many: {number}: must have at most {MAX_CONDITIONS} items"
+            ));
         }
         let conditions = || spec.conditions.iter().take(MAX_CONDITIONS).enumerate();
         if spec.enforcement_mode == EnforcementMode::BootstrapOnly {
             let defaulted = conditions().filter(|(_, it)| it.default_status.is_some());
-            all.extend(defaulted.map(|(index, _)| Self::DefaultStatusBootstrap(index)));
+            all.extend(defaulted.map(|(index, _)| format!(
+                "spec.conditions[{index}].defaultStatus: Forbidden: defaultStatus should not be used with bootstrap-only enforcementMode"
+            )));
             if spec.condition_policy == ConditionPolicy::AnyOf {
-                all.push(Self::AnyOfBootstrap);
+                all.push("spec.conditionPolicy: Forbidden: anyOf conditionPolicy is not supported with bootstrap-only enforcementMode".into());
             }
         }
         all.extend(conditions().filter_map(|(index, condition)| {
             let problem = problem_of(condition)?;
-            Some(Self::Requirement { index, problem })
+            Some(format!("spec.conditions[{index}]{problem}"))
         }));
         if let Err(problem) = taint_key::check(&spec.taint.key, spec.taint_policy()) {
-            let key = spec.taint.key.clone();
-            all.push(Self::TaintKey { key, problem });
+            let key = &spec.taint.key;
+            all.push(format!("spec.taint.key: Invalid value: {key:?}: {problem}"));
         }
-        let value = spec.taint.value.clone().filter(|it| !is_label_value(it));
-        all.extend(value.map(Self::TaintValue));
-        all
+        // The API server would refuse the taint value, and with it the whole patch of the node.
+        let value = spec.taint.value.iter().filter(|it| !is_label_value(it));
+        all.extend(value.map(|it| {
+            format!(
+                "spec.taint.value: Invalid value: {it:?}: taint value must be a valid label value"
+            )
+        }));
+        all.into_iter().map(Self::Invalid).collect()
     }
 }
 

@@ -28,8 +28,7 @@ impl Selector {
         let expressions = selector.match_expressions.iter().flatten();
         let expressions = expressions.map(|it| {
             if matches!(it.operator.as_str(), "Gt" | "Lt") {
-                let (key, operator) = (it.key.clone(), it.operator.clone());
-                return Err(SelectorError::Operator { key, operator });
+                return Err(SelectorError::operator(&it.key, &it.operator));
             }
             Requirement::parse(&it.key, &it.operator, it.values.as_deref())
         });

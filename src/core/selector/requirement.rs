@@ -26,20 +26,18 @@ pub enum Operator {
     Lt(i64),
 }
 
+/// Why Kubernetes does not accept a selector.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum SelectorError {
-    #[error("{0:?} is not a valid label key")]
-    Key(String),
-    #[error("{value:?} is not a valid value for label {key:?}")]
-    Value { key: String, value: String },
-    #[error("operator {operator:?} on {key:?} is not one of In, NotIn, Exists, DoesNotExist")]
-    Operator { key: String, operator: String },
-    #[error("operator {operator} on {key:?} takes {expected}")]
-    Values {
-        key: String,
-        operator: String,
-        expected: &'static str,
-    },
+#[error("{0}")]
+pub struct SelectorError(String);
+
+impl SelectorError {
+    pub(super) fn operator(key: &str, operator: &str) -> Self {
+        let known = "In, NotIn, Exists, DoesNotExist";
+        Self(format!(
+            "operator {operator:?} on {key:?} is not one of {known}"
+        ))
+    }
 }
 
 impl Requirement {
@@ -56,14 +54,14 @@ impl Requirement {
         operator: &str,
         values: Option<&[String]>,
     ) -> Result<Self, SelectorError> {
-        let (key, operator) = (key.to_owned(), operator.to_owned());
         let values = values.unwrap_or_default();
-        if !is_label_key(&key) {
-            return Err(SelectorError::Key(key));
+        if !is_label_key(key) {
+            let why = format!("{key:?} is not a valid label key");
+            return Err(SelectorError(why));
         }
         if let Some(value) = values.iter().find(|value| !is_label_value(value)) {
-            let value = value.clone();
-            return Err(SelectorError::Value { key, value });
+            let why = format!("{value:?} is not a valid value for label {key:?}");
+            return Err(SelectorError(why));
         }
         let number = match values {
             [value] => value.parse().ok(),
@@ -71,23 +69,20 @@ impl Requirement {
         };
         let is_empty = values.is_empty();
         let set = (!is_empty).then(|| values.iter().cloned().collect());
-        let (read, expected) = match operator.as_str() {
+        let (read, expected) = match operator {
             IN => (set.map(Operator::In), "at least one value"),
             NOT_IN => (set.map(Operator::NotIn), "at least one value"),
             "Exists" => (is_empty.then_some(Operator::Exists), "no values"),
             "DoesNotExist" => (is_empty.then_some(Operator::DoesNotExist), "no values"),
             "Gt" => (number.map(Operator::Gt), "exactly one whole number"),
             "Lt" => (number.map(Operator::Lt), "exactly one whole number"),
-            _ => return Err(SelectorError::Operator { key, operator }),
+            _ => return Err(SelectorError::operator(key, operator)),
         };
-        match read {
-            Some(operator) => Ok(Self { key, operator }),
-            None => Err(SelectorError::Values {
-                key,
-                operator,
-                expected,
-            }),
-        }
+        let why = || format!("operator {operator} on {key:?} takes {expected}");
+        Ok(Self {
+            key: key.to_owned(),
+            operator: read.ok_or_else(|| SelectorError(why()))?,
+        })
     }
 
     pub fn matches(&self, labels: &BTreeMap<String, String>) -> bool {
