@@ -25,26 +25,12 @@ pub enum Verdict<'a> {
 /// Why a late node is left alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Spared {
-    #[error("the node is being deleted")]
-    NodeDeleting,
-    /// The node is not broken, and will return.
-    #[error("the node is in maintenance")]
-    Maintenance,
-    /// The node may run workload: the taint is absent.
-    #[error("the node does not have the rule's taint")]
-    NotHeld,
-    /// The node may have run workload since.
-    #[error("this rule has released the node before")]
-    ReleasedBefore,
-    #[error("Karpenter has initialized the node")]
-    Initialized,
+    #[error("{0}")]
+    Because(&'static str),
     #[error("annotation {key} on {on} forbids it")]
     DoNotRepair { key: &'static str, on: &'static str },
     #[error("its NodeClaim is being deleted")]
     ClaimDeleting,
-    /// The node will return from a reboot.
-    #[error("Karpenter is rebooting the node")]
-    Rebooting,
     /// Its claim may forbid repair.
     #[error("NodeClaims have not been seen yet")]
     ClaimUnseen,
@@ -122,6 +108,8 @@ pub fn judge<'a>(
     }
 }
 
+const INITIALIZED: &str = "Karpenter has initialized the node";
+
 /// Why the node is left alone, whatever the rule's action.
 fn spared(node: &Node, rule: &Rule, is_held: bool, karpenter: Karpenter<'_>) -> Option<Spared> {
     let claim = karpenter.claim.ok();
@@ -137,17 +125,20 @@ fn spared(node: &Node, rule: &Rule, is_held: bool, karpenter: Karpenter<'_>) -> 
     let forbids = forbidding
         .into_iter()
         .find_map(|(key, on)| Some((key?, on)));
+    let because = Spared::Because;
     Some(match (forbids, stage) {
-        _ if node.deleting => Spared::NodeDeleting,
-        _ if node.is_in_maintenance() => Spared::Maintenance,
-        _ if !is_held => Spared::NotHeld,
-        _ if has_been_released(node, rule) => Spared::ReleasedBefore,
-        _ if is_initialized(node) => Spared::Initialized,
-        (_, ClaimStage::Initialized) => Spared::Initialized,
+        _ if node.deleting => because("the node is being deleted"),
+        // It is not broken, and will return.
+        _ if node.is_in_maintenance() => because("the node is in maintenance"),
+        // The node may run workload, or may have run some since.
+        _ if !is_held => because("the node does not have the rule's taint"),
+        _ if has_been_released(node, rule) => because("this rule has released the node before"),
+        _ if is_initialized(node) => because(INITIALIZED),
+        (_, ClaimStage::Initialized) => because(INITIALIZED),
         (Some((key, on)), _) => Spared::DoNotRepair { key, on },
         _ if karpenter.claim == Err(NoClaim::Unseen) => Spared::ClaimUnseen,
         (None, ClaimStage::Deleting) => Spared::ClaimDeleting,
-        (None, ClaimStage::Rebooting) => Spared::Rebooting,
+        (None, ClaimStage::Rebooting) => because("Karpenter is rebooting the node"),
         (None, ClaimStage::Starting) => return None,
     })
 }
