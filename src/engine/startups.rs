@@ -8,10 +8,11 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::count::{RuleCount, Stage};
 use nodegate_core::api::EnforcementMode;
-use nodegate_core::condition::Hint;
+use nodegate_core::condition::{Component, Hint, Source};
 use nodegate_core::object::{Node, ObjectKey};
 use nodegate_core::plan::{ClusterState, ConditionOutcome, NodePlan, NodeState, Outcome};
 use nodegate_core::repair::has_been_released;
+use nodegate_core::rule::RequiredCondition;
 
 const CAME_LAST: &str = " came last";
 
@@ -96,7 +97,7 @@ impl Startup {
                 .map(|at| at.duration_since(since));
             Some(Stage {
                 condition: kind.clone(),
-                component: kind.clone(),
+                component: named(finding.requirement).into(),
                 took: if finding.is_met() { Some(took?) } else { None },
             })
         });
@@ -124,8 +125,20 @@ impl Startup {
     }
 }
 
+/// What a condition is about, as metrics, Events and the command line name it: a `DaemonSet`, a CSI driver, or else its type.
+pub fn named(requirement: &RequiredCondition) -> String {
+    match &requirement.source {
+        Source::Component(Component::DaemonSet(key)) => key.to_string(),
+        Source::CsiDriver(driver) => driver.clone(),
+        _ => requirement.kind.to_string(),
+    }
+}
+
 /// The first component that an unmet condition names: a CSI driver, or a `DaemonSet` as `namespace/name`.
-fn component((cluster, state): Known<'_>, finding: &ConditionOutcome<'_>) -> Option<String> {
+pub fn component(
+    (cluster, state): (ClusterState<'_>, NodeState<'_>),
+    finding: &ConditionOutcome<'_>,
+) -> Option<String> {
     let of_pod = |key: &ObjectKey| {
         let mut pods = state.pods.values().flatten();
         let pod = pods.find(|it| it.key == *key)?;
