@@ -33,6 +33,8 @@ pub(super) enum Command {
     Explain(ExplainArgs),
     /// Show the cluster on one screen: rules, held nodes, the controller
     Status(StatusArgs),
+    /// Show what new nodes wait for until they are released, and how long
+    Startup(StartupArgs),
     /// Show what rules would do here, before they are applied
     Preview(PreviewArgs),
     /// Write a folder from which all commands answer, with --from
@@ -95,6 +97,23 @@ pub(super) struct StatusArgs {
         default_value = "10m"
     )]
     pub timeout: Duration,
+    #[command(flatten)]
+    pub common: CommonArgs,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct StartupArgs {
+    /// A node, as node/NAME or just NAME; without one, the nodes that joined last
+    #[arg(value_name = "node/NAME")]
+    pub node: Option<String>,
+    /// How many of these nodes to look at
+    #[arg(
+        long,
+        value_name = "NUMBER",
+        default_value = "100",
+        conflicts_with = "node"
+    )]
+    pub last: usize,
     #[command(flatten)]
     pub common: CommonArgs,
 }

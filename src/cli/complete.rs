@@ -39,15 +39,17 @@ pub(super) fn next(root: &Command, words: &[String]) -> Completion {
         return Completion::Words(names.collect());
     }
     let explains = command.get_name() == "explain";
+    let is_offered =
+        |kind| explains || command.get_name() == "startup" && kind == ResourceKind::Nodes;
     // The name follows its kind with a slash, or as a word of its own.
     let (word, before) = match begun.split_once('/') {
         Some((word, _)) => (word, format!("{word}/")),
         None => (before, String::new()),
     };
-    if let Some(kind) = explained_kind(word).filter(|_| explains) {
+    if let Some(kind) = explained_kind(word).filter(|kind| is_offered(*kind)) {
         return Completion::Name { kind, before };
     }
-    let kinds = EXPLAINED.iter().filter(|_| explains);
+    let kinds = EXPLAINED.iter().filter(|(kind, _)| is_offered(*kind));
     let kinds = kinds.filter_map(|(_, names)| Some(format!("{}/", names.split(' ').next()?)));
     let values = command.get_positionals().flat_map(values);
     Completion::Words(kinds.chain(values).collect())
@@ -126,6 +128,8 @@ mod tests {
             ("explain node/wo", "node/* of nodes None"),
             ("explain node wo", "* of nodes None"),
             ("explain -n shop pod/", "pod/* of pods Some(\"shop\")"),
+            ("startup ", "node/"),
+            ("startup node/wo", "node/* of nodes None"),
             ("status -o ", "json text wide yaml"),
             ("status --wai", "--wait"),
             ("preview -f ", ""),

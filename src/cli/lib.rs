@@ -35,6 +35,7 @@ mod report;
 mod rows;
 mod run;
 mod snapshot;
+mod startup;
 mod status;
 mod suggest;
 #[cfg(test)]

@@ -14,6 +14,8 @@ use nodegate_core::text::printable;
 const JOINT: &str = "\u{a0}";
 /// The blanks between two columns.
 const GAP: usize = 3;
+/// What stands for the characters of bars.
+const ASCII: [(&str, &str); 4] = [("░", ":"), ("▒", "="), ("█", "#"), ("·", ".")];
 /// How many lines of a list are shown, but with `-o wide`.
 const SHOWN: usize = 10;
 
@@ -114,6 +116,7 @@ looks! {
     Good good AnsiColor::Green.on_default();
     Poor poor AnsiColor::Yellow.on_default();
     Bad bad AnsiColor::Red.on_default();
+    Bar bar Style::new();
 }
 
 /// Declares the states of something, each with its look and the words for it.
@@ -251,6 +254,8 @@ pub(super) struct Page {
     pub colour: bool,
     /// Whether to show everything (`-o wide`).
     pub wide: bool,
+    /// Whether the terminal has only ASCII for bars.
+    pub ascii: bool,
     pub now: Timestamp,
 }
 
@@ -263,7 +268,8 @@ impl Page {
                 Block::Table(rows) => self.table(&mut out, rows),
             }
         }
-        out
+        let plain = ASCII.iter().filter(|_| self.ascii);
+        plain.fold(out, |out, (bar, plain)| out.replace(bar, plain))
     }
 
     /// Writes a branch after `first`, and what is below it after `next`. Where a line continues, it is indented, so that no line

@@ -18,7 +18,8 @@ use k8s_openapi::api::core::v1::Event;
 
 use super::check::{check, installation, upstream};
 use super::command::{
-    AccessArgs, Command, CommonArgs, ExplainArgs, Output, Plugin, PreviewArgs, explained,
+    AccessArgs, Command, CommonArgs, ExplainArgs, Output, Plugin, PreviewArgs, StartupArgs,
+    explained,
 };
 use super::complete::script;
 use super::dump::dump;
@@ -32,9 +33,11 @@ use super::read::{
 use super::report::report;
 use super::rows::rows;
 use super::snapshot::{CHECKED, Wanted, last_seen, node_of};
+use super::startup::{startup, startups};
 use super::status::status;
 use super::suggest::suggest;
 use access::{configured, opened, page, print, source, write};
+use nodegate_cluster::process::UsageError;
 use nodegate_cluster::{Gap, ResourceKind};
 use nodegate_core::object::{ObjectKey, RuleObject};
 use nodegate_core::text::{printable, printable_lines};
@@ -43,6 +46,8 @@ use nodegate_core::{api, selector::Filter};
 const FOUND: u8 = 2;
 /// Of how many held nodes a report has everything.
 const EXPLAINED: usize = 20;
+/// Of how many nodes that joined last a report looks at the start.
+const STARTS: usize = 100;
 /// How long a command may take before a terminal shows a progress line.
 const PATIENCE: Duration = Duration::from_secs(1);
 
@@ -77,6 +82,7 @@ async fn answer(command: Command) -> anyhow::Result<ExitCode> {
             let (_, read) = opened(&args.common.access, &Wanted::status()).await?;
             say(&status(&read), &args.common, read.at)
         }
+        Command::Startup(args) => start(&args).await,
         Command::Preview(args) => preview_files(&args).await,
         Command::Dump(args) => {
             let (source, read) = opened(&args.common.access, &Wanted::outline(&[])).await?;
@@ -118,6 +124,7 @@ async fn answer(command: Command) -> anyhow::Result<ExitCode> {
 async fn reported(file: &Path, access: &AccessArgs) -> anyhow::Result<ExitCode> {
     let wanted = Wanted {
         manifests: CHECKED,
+        starts: true,
         ..Wanted::status()
     };
     let (source, mut read) = opened(access, &wanted).await?;
@@ -130,12 +137,10 @@ async fn reported(file: &Path, access: &AccessArgs) -> anyhow::Result<ExitCode> 
         events.sort_by_key(last_seen);
         held.extend(explain_node(&read, &row.node).map(|it| (it, events)));
     }
-    let completed = Filter::default().is("reason", "BootstrapCompleted");
-    let completed = source.all::<Event>(ResourceKind::Events, &completed).await;
-    let completed = record_gap(&mut read.gaps, completed);
+    let starts = startups(&read, STARTS);
     let (status, checkup) = (status(&read), check(Vec::new(), &read));
     let cluster = source.cluster();
-    let report = report(read.at, cluster, &status, &held, &completed, &checkup);
+    let report = report(read.at, cluster, &status, &held, &starts, &checkup);
     let unwritable = |error| CliError::Input(format!("cannot write {}: {error}", file.display()));
     std::fs::write(file, report).map_err(unwritable)?;
     print(&format!("wrote {}\n", file.display()))
@@ -177,6 +182,35 @@ async fn explain(args: ExplainArgs) -> anyhow::Result<ExitCode> {
         Some(said) => said,
         None => Err(unknown(&source, kind, within, name).await.into()),
     }
+}
+
+async fn start(args: &StartupArgs) -> anyhow::Result<ExitCode> {
+    let (node, common) = (args.node.as_deref(), &args.common);
+    let explained = node.map(|word| explained(word, None)).transpose()?;
+    let name = match explained {
+        None => String::new(),
+        Some((ResourceKind::Nodes, name)) => name,
+        Some(_) => return Err(UsageError("only nodes start: write node/NAME".into()).into()),
+    };
+    let wanted = Wanted {
+        starts: true,
+        ..Wanted::of_node(&name)
+    };
+    let (source, read) = opened(&common.access, &wanted).await?;
+    if name.is_empty() {
+        return say(&startups(&read, args.last), common, read.at);
+    }
+    if let Some(mut start) = startup(&read, &name) {
+        start.notes = read.notes();
+        return say(&start, common, read.at);
+    }
+    let why = format!("node/{name} waits for nothing under the rules in force");
+    Err(match read.view.node(&name) {
+        Some(_) => CliError::Input(why).into(),
+        None => unknown(&source, ResourceKind::Nodes, None, &name)
+            .await
+            .into(),
+    })
 }
 
 async fn preview_files(args: &PreviewArgs) -> anyhow::Result<ExitCode> {

@@ -87,6 +87,8 @@ impl Scene {
             adds_tolerations: false,
             controllers: Vec::new(),
             unready: BTreeMap::new(),
+            pods: BTreeMap::new(),
+            node_events: Vec::new(),
             manifests: Manifests::default(),
             standing: BTreeMap::new(),
             kept_out: BTreeMap::new(),

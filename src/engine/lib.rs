@@ -51,7 +51,7 @@ pub use forecast::{Forecast, foresee};
 pub use machine::Engine;
 pub use pacer::{LONGEST_WAIT, Rate};
 pub use settings::Settings;
-pub use startups::{component as startup_component, named as startup_name, read as startup_in};
+pub use startups::{component as startup_component, named as startup_name};
 pub use status::{
     HELD_BACK, MET_BY_NO_NODE, REMARKS, SELECTS_NO_NODE, holding, says, says_all_suspended,
 };

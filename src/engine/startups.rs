@@ -14,8 +14,6 @@ use nodegate_core::plan::{ClusterState, ConditionOutcome, NodePlan, NodeState, O
 use nodegate_core::repair::has_been_released;
 use nodegate_core::rule::RequiredCondition;
 
-const CAME_LAST: &str = " came last";
-
 /// What is known of a node and around it.
 type Known<'a> = (ClusterState<'a>, NodeState<'a>);
 
@@ -159,13 +157,6 @@ pub fn component(
 /// The end of a note about a startup: after how many seconds, and what was waited for last, as far as that is known.
 pub(super) fn written(took: Option<i64>, last: Option<&str>) -> String {
     let took = took.map_or_else(String::new, |seconds| format!(" after {seconds}s"));
-    let last = last.map_or_else(String::new, |last| format!("; {last}{CAME_LAST}"));
+    let last = last.map_or_else(String::new, |last| format!("; {last} came last"));
     took + &last
-}
-
-/// After how many seconds, and what was waited for last, by a note that ends so.
-pub fn read(note: &str) -> Option<(i64, &str)> {
-    let (_, end) = note.rsplit_once(" after ")?;
-    let (took, last) = end.split_once("s; ")?;
-    Some((took.parse().ok()?, last.strip_suffix(CAME_LAST)?))
 }

@@ -39,8 +39,8 @@ const fn paths(kind: ResourceKind) -> &'static str {
         }
         ResourceKind::Pods => {
             "spec.nodeName spec.nodeSelector spec.affinity spec.tolerations spec.priorityClassName spec.schedulerName \
-             spec.initContainers.name spec.initContainers.image spec.containers.name spec.containers.image status.phase \
-             status.reason status.message status.conditions status.initContainerStatuses status.containerStatuses"
+             spec.initContainers.name spec.initContainers.image spec.containers.name spec.containers.image \
+             spec.containers.readinessProbe.periodSeconds status.phase status.reason status.message status.conditions status.initContainerStatuses status.containerStatuses"
         }
         ResourceKind::ResourceSlices | ResourceKind::Leases => "spec",
         ResourceKind::Events => {

@@ -16,7 +16,8 @@ use super::no_pod::no_pod;
 use super::source::{ObjectSource, record_gap};
 use super::standing::standing;
 use crate::failure::CliError;
-use crate::snapshot::{Depth, Manifests, Snapshot, UnreadyPod, Wanted, is_ready, last_seen};
+use crate::snapshot::{Depth, Manifests, PodTimes, Snapshot, UnreadyPod, Wanted};
+use crate::snapshot::{is_ready, last_seen, node_of};
 use nodegate_cluster::{Gap, ResourceKind};
 use nodegate_core::condition::{CriticalComponentClass, Source, Watch};
 use nodegate_core::object::{ObjectKey, PodReady, RuleObject};
@@ -68,6 +69,8 @@ pub(crate) async fn snapshot(
         adds_tolerations,
         controllers,
         unready: BTreeMap::new(),
+        pods: BTreeMap::new(),
+        node_events: Vec::new(),
         manifests: Manifests::default(),
         standing: BTreeMap::new(),
         kept_out: BTreeMap::new(),
@@ -77,6 +80,14 @@ pub(crate) async fn snapshot(
     };
     fill(source, wanted, &mut snapshot).await?;
     events_of_unready(source, wanted, &mut snapshot).await;
+    if wanted.starts {
+        let named = wanted.node.iter();
+        let of_nodes = Filter::default().is("involvedObject.kind", "Node");
+        let of_nodes = named.fold(of_nodes, |it, name| it.is("involvedObject.name", name));
+        let events = source.all(ResourceKind::Events, &of_nodes).await;
+        snapshot.node_events = record_gap(&mut snapshot.gaps, events);
+        snapshot.node_events.sort_by_key(last_seen);
+    }
     manifests(source, wanted, &mut snapshot).await;
     snapshot.standing = standing(source, wanted, &snapshot).await;
     let kept_out = kept_out(source, &snapshot).await;
@@ -129,7 +140,7 @@ async fn fill(source: &ObjectSource, wanted: &Wanted, snapshot: &mut Snapshot) -
         let mut absent = Vec::new();
         while let Some((watch, object)) = objects.next().await {
             match object {
-                Ok(json) => take(snapshot, watch, &json),
+                Ok(json) => take(snapshot, watch, &json, wanted.starts),
                 // Decisions require nodes. Any other refused list becomes a gap.
                 Err(refusal) if watch == Watch::Nodes && wanted.depth == Depth::Decisions => {
                     return Err(refusal);
@@ -191,18 +202,23 @@ fn is_needed(watch: Watch, view: &Forecast, depth: Depth) -> bool {
     }
 }
 
-/// Puts a listed object into the view, and keeps details that no decision uses.
-fn take(snapshot: &mut Snapshot, watch: Watch, json: &str) {
+/// Puts a listed object into the view, and keeps details that no decision uses: of pods when they did what, if these are `timed`.
+fn take(snapshot: &mut Snapshot, watch: Watch, json: &str, timed: bool) {
     let object = Object::of(watch, json);
     // Most pods are Ready and need no explanation.
     if let Object::Pod(_, pod) = &object
-        && pod.value().is_none_or(|pod| pod.ready == PodReady::No)
+        && (timed || pod.value().is_none_or(|pod| pod.ready == PodReady::No))
+        && let is_live = matches!(pod.value(), Some(pod) if pod.is_live())
         && let Ok(pod) = serde_json::from_str::<Pod>(json)
-        && !is_ready(&pod)
     {
-        let events = Vec::new();
-        let key = ObjectKey::of(&pod.metadata);
-        snapshot.unready.insert(key, UnreadyPod { pod, events });
+        if timed && is_live {
+            let of_node = snapshot.pods.entry(node_of(&pod).into()).or_default();
+            of_node.push(PodTimes::of(&pod, watch));
+        }
+        if !is_ready(&pod) {
+            let (key, events) = (ObjectKey::of(&pod.metadata), Vec::new());
+            snapshot.unready.insert(key, UnreadyPod { pod, events });
+        }
     }
     snapshot.view.apply(Seen::Apply(object));
 }

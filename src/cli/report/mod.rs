@@ -3,9 +3,6 @@
 #[cfg(test)]
 mod tests;
 
-use std::cmp::Reverse;
-use std::collections::BTreeMap;
-
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Event;
 
@@ -13,17 +10,20 @@ use super::check::Checkup;
 use super::explain::NodeExplanation;
 use super::page::{Block, Branch, Line, Page, Render};
 use super::snapshot::last_seen;
+use super::startup::Startups;
 use super::status::ClusterStatus;
-use nodegate_engine::startup_in;
 
-/// The page. `cluster` is the name of what was read, `held` has some of the held nodes, each with its events, and `completed` the
-/// events of completed bootstraps.
+/// Of how many nodes that joined last it has the picture.
+const PICTURES: usize = 10;
+
+/// The page. `cluster` is the name of what was read, `held` has some of the held nodes, each with its events, and `starts` those of
+/// new nodes, some of them as pictures.
 pub(super) fn report(
     at: Timestamp,
     cluster: &str,
     status: &ClusterStatus,
     held: &[(NodeExplanation, Vec<Event>)],
-    completed: &[Event],
+    starts: &Startups,
     checkup: &Checkup,
 ) -> String {
     let page = Page {
@@ -38,10 +38,13 @@ pub(super) fn report(
         let events = (!events.below.is_empty()).then(|| events.into());
         node.blocks(&page).into_iter().chain(events)
     });
+    let new = starts.nodes.iter().take(PICTURES);
+    let new = new.flat_map(|it| it.blocks(&page));
+    let new = starts.blocks(&page).into_iter().chain(new).collect();
     let sections = [
         ("Status", status.blocks(&page)),
         ("Held nodes", held.collect()),
-        ("New nodes", starts(completed).into_iter().collect()),
+        ("New nodes", new),
         ("Findings", checkup.blocks(&page)),
     ];
     let sections = sections.into_iter().filter(|it| !it.1.is_empty());
@@ -75,27 +78,6 @@ fn of_block(block: &Block) -> String {
     format!("<div class=\"wide\">\n<table>\n{rows}</table>\n</div>\n")
 }
 
-/// What new nodes waited for last, and for how long, by their events: what most nodes waited for comes first.
-fn starts(completed: &[Event]) -> Option<Block> {
-    let mut starts: BTreeMap<&str, Vec<i64>> = BTreeMap::new();
-    let notes = completed.iter().filter_map(|it| it.message.as_deref());
-    for (took, component) in notes.filter_map(startup_in) {
-        starts.entry(component).or_default().push(took);
-    }
-    let mut starts: Vec<_> = starts.into_iter().collect();
-    starts.sort_by_key(|(_, took)| Reverse(took.len()));
-    let heads = ["WAITED FOR LAST", "NODES", "MEDIAN", "LONGEST"];
-    let mut rows = vec![heads.map(|head| Line::new().faint(head)).to_vec()];
-    for (component, mut took) in starts {
-        took.sort_unstable();
-        let (nodes, last) = (took.len(), took.len() - 1);
-        let cells = [component.to_owned(), nodes.to_string()].into_iter();
-        let times = [took[nodes / 2], took[last]].map(Page::lasting);
-        rows.push(cells.chain(times).map(Line::from).collect());
-    }
-    (rows.len() > 1).then_some(Block::Table(rows))
-}
-
 fn of_event(event: &Event) -> Line {
     let text = |text: &Option<String>| text.clone().unwrap_or_default();
     let at = last_seen(event).map_or_else(String::new, |at| format!("{at:.0}"));
@@ -117,6 +99,9 @@ fn of_tree(tree: &Branch) -> String {
 /// A line; all text of a page comes through this, escaped.
 fn of_line(line: &Line) -> String {
     let spans = line.pieces().map(|(class, text)| {
+        if class == "bar" {
+            return of_bar(text);
+        }
         let text = text
             .replace('&', "&amp;")
             .replace('<', "&lt;")
@@ -126,4 +111,15 @@ fn of_line(line: &Line) -> String {
         format!("<span class=\"{class}\">{text}</span>")
     });
     spans.collect()
+}
+
+/// A bar, each of its characters as a rectangle.
+fn of_bar(text: &str) -> String {
+    let drawn = text.chars().enumerate().filter(|(_, it)| *it != ' ');
+    let drawn = drawn.map(|(at, it)| {
+        let class = u32::from(it);
+        format!("<rect class=\"bar-{class:x}\" x=\"{at}\" width=\"1\" height=\"1\"></rect>")
+    });
+    let (drawn, width) = (drawn.collect::<String>(), text.chars().count());
+    format!("<svg viewBox=\"0 0 {width} 1\" preserveAspectRatio=\"none\">{drawn}</svg>")
 }

@@ -3,6 +3,7 @@
 use super::*;
 use crate::check::{Check, Checkup, Finding};
 use crate::explain::explain_node;
+use crate::startup::tests::drawn;
 use crate::status::status;
 use crate::testing::Scene;
 use crate::testing::{Builder, GATE, at, node, rule};
@@ -27,16 +28,11 @@ fn reported(word: &str) -> String {
         notes: Vec::new(),
         unread: None,
     };
-    let completed =
-        [(120, "a/cni"), (40, word), (60, "a/cni"), (90, "a/cni")].map(|(took, last)| {
-            let note = format!(
-                "Bootstrap of this node completed under rule 'r' after {took}s; {last} came last"
-            );
-            let event = json!({"message": note, "metadata": {}, "involvedObject": {}});
-            serde_json::from_value(event).unwrap()
-        });
+    let mut starts = drawn();
+    starts.components[0].component = word.into();
+    starts.nodes[0].components[0].notes = vec![word.into()];
     let at = at(60) + jiff::SignedDuration::from_millis(1);
-    report(at, word, &status, &held, &completed, &checkup)
+    report(at, word, &status, &held, &starts, &checkup)
 }
 
 /// The page's element names, in order; fails if an element is not closed correctly.
@@ -70,22 +66,23 @@ fn the_page_has_all_that_it_is_about() {
     ] {
         assert!(page.contains(text), "{text}: {page}");
     }
-    let (_, starts) = page.rsplit_once("LONGEST").unwrap();
-    let cells = starts.split("</table>").next().unwrap().split("plain\">");
-    let cells = cells.skip(1).map(|it| it.split('<').next().unwrap());
-    assert_eq!(
-        cells.collect::<Vec<_>>(),
-        [
-            "a/cni",
-            "3",
-            "90s",
-            "2m",
-            "example.com/Slow",
-            "1",
-            "40s",
-            "40s"
-        ]
-    );
+    let (_, starts) = page.split_once("LAST").unwrap();
+    let cells = starts.split("</tr>").nth(1).unwrap().split("\">").skip(1);
+    let cells = cells.map(|it| it.split('<').next().unwrap());
+    let known = [
+        "example.com/Slow",
+        "1",
+        "-",
+        "-",
+        "-",
+        "41s/41s",
+        "13s/13s",
+        "-",
+        "13s/13s",
+    ];
+    assert_eq!(cells.collect::<Vec<_>>(), known);
+    let bars = page.matches("<rect class=\"bar-2588\"").count();
+    assert_eq!(bars, 4 + 19);
     let count = |name: &str| elements(&page).iter().filter(|it| **it == name).count();
     assert_eq!((count("script"), count("link")), (0, 0));
     assert!(

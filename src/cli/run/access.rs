@@ -53,8 +53,16 @@ pub(super) fn page(common: &CommonArgs, now: Timestamp) -> Page {
             ColorChoice::Auto => is_terminal && may_colour,
         },
         wide: common.output == Output::Wide,
+        ascii: !cfg!(windows) && !is_utf8(|name| std::env::var(name).ok()),
         now,
     }
+}
+
+/// Whether the locale has the characters of UTF-8, by the first variable that is set.
+fn is_utf8(variable: impl Fn(&str) -> Option<String>) -> bool {
+    let set = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter();
+    let locale = set.filter_map(variable).find(|it| !it.is_empty());
+    locale.is_some_and(|it| it.to_lowercase().replace('-', "").contains("utf8"))
 }
 
 /// The width of a page on a terminal. Some terminals do not say how wide they are, or that they have no columns.
@@ -79,6 +87,24 @@ pub(super) fn print(text: &str) -> anyhow::Result<ExitCode> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_locale_says_whether_there_is_more_than_ascii() {
+        for (set, expected) in [
+            (&[][..], false),
+            (&[("LANG", "de_DE.UTF-8")], true),
+            (&[("LANG", "de_DE.utf8"), ("LC_CTYPE", "")], true),
+            (&[("LANG", "de_DE.UTF-8"), ("LC_ALL", "C")], false),
+            (&[("LANG", "POSIX"), ("LC_CTYPE", "C.UTF-8")], true),
+        ] {
+            let variable = |name: &str| {
+                let mut set = set.iter();
+                let found = set.find(|(set, _)| *set == name);
+                found.map(|(_, value)| (*value).to_owned())
+            };
+            assert_eq!(is_utf8(variable), expected, "{set:?}");
+        }
+    }
 
     #[test]
     fn a_terminal_that_does_not_say_its_width_has_80_columns() {

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use k8s_openapi::api::core::v1::Event;
 
 pub(super) use leader::{Leader, LeaderHealth};
 pub(crate) use manifests::{Agent, Manifests, PoolManifest, arguments, image};
@@ -20,8 +21,8 @@ use nodegate_core::rule::{CompiledSpec, Rule};
 use nodegate_core::selector::Filter;
 use nodegate_engine::{Broken, Forecast, says_all_suspended};
 pub(crate) use pod::{
-    PendingPod, UnreadyPod, condition, culprit, is_ready, last_seen, node_of, owner, phase,
-    unready_since,
+    PendingPod, PodTimes, UnreadyPod, condition, culprit, is_ready, last_seen, node_of, owner,
+    phase, unready_since,
 };
 
 #[derive(Debug)]
@@ -37,6 +38,9 @@ pub struct Snapshot {
     /// The image of each instance of the controller, and whether it is Ready.
     pub(crate) controllers: Vec<(String, bool)>,
     pub(crate) unready: BTreeMap<ObjectKey, UnreadyPod>,
+    /// When critical pods did what, by node, and the Events of nodes, the earliest first: for the starts of nodes.
+    pub(crate) pods: BTreeMap<String, Vec<PodTimes>>,
+    pub(crate) node_events: Vec<Event>,
     pub(crate) manifests: Manifests,
     /// What stands on nodes under the name of a `DaemonSet` that rules name and that does not exist, as a phrase.
     pub(crate) standing: BTreeMap<ObjectKey, String>,
@@ -55,6 +59,8 @@ pub(super) struct Wanted {
     pub node: Option<String>,
     pub depth: Depth,
     pub instances: bool,
+    /// Whether to read the times of pods and the Events of nodes.
+    pub starts: bool,
     /// The kinds that are wanted as written.
     pub manifests: &'static [ResourceKind],
 }

@@ -4,11 +4,11 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{
     ContainerState, ContainerStateTerminated, ContainerStatus, Event, Pod, PodCondition,
 };
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{OwnerReference, Time};
 use serde_json::json;
 
-use nodegate_core::condition::{selects, tolerates};
-use nodegate_core::object::{DaemonSet, Node, Taint, Watched};
+use nodegate_core::condition::{Watch, selects, tolerates};
+use nodegate_core::object::{DaemonSet, Node, ObjectKey, Taint, Watched};
 
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct UnreadyPod {
@@ -54,6 +54,55 @@ pub(crate) fn last_seen(event: &Event) -> Option<Timestamp> {
     let series = series.and_then(|it| it.last_observed_time.as_ref());
     let at = series.or(event.event_time.as_ref()).map(|time| time.0);
     event.last_timestamp.as_ref().map(|time| time.0).or(at)
+}
+
+/// When a critical pod did what, by its own status.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct PodTimes {
+    pub shown_by: Watch,
+    pub daemon_set: Option<ObjectKey>,
+    /// When it was created, it was bound, its last container was last started, and it turned Ready.
+    pub steps: [Option<Timestamp>; 4],
+    /// When its init containers had ended, if it has any.
+    pub initialized: Option<Timestamp>,
+    pub restarts: i32,
+    /// The longest period of its readiness probes, in seconds.
+    pub probed_every: Option<i32>,
+    /// The paths of its node that it mounts.
+    pub paths: Vec<String>,
+}
+
+impl PodTimes {
+    pub(crate) fn of(pod: &Pod, shown_by: Watch) -> Self {
+        let spec = pod.spec.clone().unwrap_or_default();
+        let time = |time: &Option<Time>| time.as_ref().map(|time| time.0);
+        let turned = |kind| condition(pod, kind).filter(|it| it.status == "True");
+        let turned = |kind| time(&turned(kind)?.last_transition_time);
+        let statuses = pod.status.iter();
+        let statuses = statuses.flat_map(|it| it.container_statuses.iter().flatten());
+        let states = statuses.clone().filter_map(|it| it.state.as_ref());
+        let started = states.filter_map(|it| time(&it.running.as_ref()?.started_at));
+        let created = time(&pod.metadata.creation_timestamp);
+        let of = owner(pod).filter(|it| it.kind == "DaemonSet");
+        let namespace = ObjectKey::of(&pod.metadata).namespace;
+        let probes = spec.containers.iter();
+        let probes = probes.filter_map(|it| it.readiness_probe.as_ref()?.period_seconds);
+        let volumes = spec.volumes.into_iter().flatten();
+        Self {
+            shown_by,
+            daemon_set: of.map(|it| ObjectKey::new(namespace, &*it.name)),
+            steps: [
+                created,
+                turned("PodScheduled"),
+                started.max(),
+                turned("Ready"),
+            ],
+            initialized: turned("Initialized").filter(|_| spec.init_containers.is_some()),
+            restarts: statuses.map(|it| it.restart_count).sum(),
+            probed_every: probes.max(),
+            paths: volumes.filter_map(|it| Some(it.host_path?.path)).collect(),
+        }
+    }
 }
 
 /// A container that keeps its pod from being Ready.
