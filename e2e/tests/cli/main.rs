@@ -9,6 +9,7 @@ mod live;
 mod page;
 mod rights;
 mod shells;
+mod startup;
 mod terminal;
 mod whole;
 mod world;

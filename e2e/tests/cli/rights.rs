@@ -7,7 +7,7 @@ use testkit::nodegate::ask::{ask, ask_json};
 use testkit::nodegate::fixtures;
 
 use crate::golden::normal;
-use crate::world::{HELD, TURN, asks, world};
+use crate::world::{HELD, RELEASED, TURN, asks, world};
 
 #[tokio::test]
 async fn the_rights_of_nodegate_view_suffice_for_everything() -> Result<()> {
@@ -20,6 +20,8 @@ async fn the_rights_of_nodegate_view_suffice_for_everything() -> Result<()> {
         vec!["explain", "rule/network"],
         vec!["explain", "pod/shop"],
         vec!["status"],
+        vec!["startup", RELEASED],
+        vec!["startup"],
     ] {
         let all = world.asks(&question, 0).await?;
         let said = asks(&viewer, &question, 0).await?;
