@@ -10,3 +10,4 @@ mod reporter;
 mod running;
 mod scene;
 mod stack;
+mod startup;
