@@ -68,6 +68,9 @@ impl Story<'_> {
         self.prepare().await?;
         self.join().await?;
         let broken = self.break_and_mend().await?;
+        println!("\nWhat made the nodes slow, and where the time of one went?");
+        self.screen.ask(&["startup"]).await?;
+        self.screen.ask(&["startup", "node/node-1"]).await?;
         println!("\nAll of it on one page:");
         let page = std::env::current_exe()?.with_file_name("demo-report.html");
         let page = page.to_string_lossy();
