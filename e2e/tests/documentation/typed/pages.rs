@@ -159,7 +159,11 @@ pub(crate) const INSTALLED: [Page; 34] = [
             ("--from dump/", "kubectl nodegate dump dump"),
             ("suggest > rules.yaml", "kubectl -n kube-system set image daemonset/cilium main=quay.io/cilium/cilium:v1.18.0"),
         ],
-        apart: &[("explain", "tests/cli holds it to a cluster"), ("preview", "tests/cli holds it to a cluster")],
+        apart: &[
+            ("explain", "tests/cli holds it to a cluster"),
+            ("preview", "tests/cli holds it to a cluster"),
+            ("startup node/", "tests/cli holds it to a cluster"),
+        ],
         ..page("docs/kubectl.md")
     },
     Page { names: &[("manifests/", "config/samples/")], ..page("docs/kubectl/check.md") },
