@@ -134,7 +134,7 @@ pub(super) enum Part {
     Records(Option<String>),
     Annotation(String),
     Condition(Box<str>),
-    /// Gatings of the node by this taint for lack of a pod of this `DaemonSet`.
+    /// Gatings of the node by this taint for lack of a Ready pod of this `DaemonSet`.
     Gating(String, ObjectKey),
 }
 

@@ -150,7 +150,7 @@ pub struct TaintChange {
     pub transition: Option<Timestamp>,
     /// Why, as a complete sentence.
     pub why: String,
-    /// The `DaemonSet` for lack of whose pod the taint is added.
+    /// The `DaemonSet` for lack of whose Ready pod the taint is added.
     pub missing: Option<ObjectKey>,
     /// Whether the rule waited for critical components, which are now ready.
     pub components_ready: bool,

@@ -106,6 +106,19 @@ impl NodeState<'_> {
         pods.any(|pod| pod.is_live() && pod.ready != PodReady::No)
     }
 
+    /// The `DaemonSet` of this pod on the node.
+    pub(super) fn daemon_set_of(
+        &self,
+        pod: &ObjectKey,
+        cluster: ClusterState<'_>,
+    ) -> Option<ObjectKey> {
+        self.pods.iter().find_map(|(group, pods)| {
+            let pod = pods.iter().find(|it| it.key == *pod)?;
+            let mut daemon_sets = cluster.daemon_sets(*group).values();
+            daemon_sets.find(|it| it.owns(pod)).map(|it| it.key.clone())
+        })
+    }
+
     /// How many objects and parts of the node an evaluation looks at: what a kubelet or a tenant can make many of.
     pub fn size(&self, cluster: ClusterState<'_>) -> usize {
         let daemon_sets = cluster.daemon_sets.values().flat_map(BTreeMap::values);

@@ -11,8 +11,8 @@ use super::node_plan::{ChangeKind, TaintChange};
 use super::outcome::{ConditionOutcome, Origin, Outcome, Standing};
 use super::patience::is_new;
 use crate::api::{EnforcementMode, RegateOn, TaintEffect, TaintPolicy};
-use crate::condition::{Facts, Trust, Watch};
-use crate::object::Taint;
+use crate::condition::{Detail, Facts, Trust, Watch};
+use crate::object::{ObjectKey, Taint};
 use crate::repair::{Deadline, NoTtl, Verdict, has_been_released};
 use crate::rule::ownership::{BootstrapRecord, Ownership, completion_value, owner_key};
 use crate::rule::{CompiledSpec, Rule};
@@ -285,11 +285,26 @@ impl<'a> Draft<'a> {
                 }
                 ChangeKind::Removed => "the conditions are met".into(),
             },
-            missing: outcome.missing().next().filter(|_| !removed).cloned(),
+            missing: self.missing(outcome).filter(|_| !removed),
             components_ready: removed && !gave_up && outcome.spec.waits_for_components(),
             gave_up,
         };
         self.writes.changes.push(change);
+    }
+
+    /// The first `DaemonSet` that has no pod on the node, else the first of which no pod is Ready there.
+    fn missing(&self, outcome: &Outcome<'a>) -> Option<ObjectKey> {
+        let mut details = outcome.unmet().filter_map(ConditionOutcome::detail);
+        let unready = || {
+            details.find_map(|it| match it {
+                Detail::PodNotReady { pods } => {
+                    let mut pods = pods.iter();
+                    pods.find_map(|pod| self.state.daemon_set_of(pod, self.cluster))
+                }
+                _ => None,
+            })
+        };
+        outcome.missing().next().cloned().or_else(unready)
     }
 
     /// Makes the governing rule the only owner of its taint.
