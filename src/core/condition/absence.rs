@@ -132,13 +132,16 @@ impl<'a> Facts<'_, 'a> {
         counts.then(|| Condition::new(published.status, Detail::Reported { reason, message }))
     }
 
-    /// How long those `DaemonSet`s must be absent that a published condition names and that have no pod here; `None` if each has one.
+    /// How long those `DaemonSet`s must be absent that a published condition names and that have no pod here, but for
+    /// those that the rule leaves out; `None` if each has one.
     fn lasts(&self, source: &Source, published: &NodeCondition) -> Option<SignedDuration> {
         let group = self.group(source)?;
         let keys = published.message.split([' ', ',']);
         let keys = keys.filter_map(|it| it.split_once('/'));
-        let lasts = keys.filter_map(|(namespace, name)| {
-            let known = group.daemon_sets.get(&ObjectKey::new(namespace, name));
+        let keys = keys.map(|(namespace, name)| ObjectKey::new(namespace, name));
+        let keys = keys.filter(|key| !self.except.contains(key));
+        let lasts = keys.filter_map(|key| {
+            let known = group.daemon_sets.get(&key);
             let Some(known) = known.filter(|it| it.deleted.is_none()) else {
                 return Some(DELETION_LASTS);
             };

@@ -269,3 +269,23 @@ fn a_process_that_has_just_begun_waits_for_what_an_earlier_one_did() {
         assert_eq!(decided, expected, "{name}");
     }
 }
+
+#[test]
+fn what_a_rule_leaves_out_holds_no_node_because_an_earlier_process_waited_for_it() {
+    let missing = json!({
+        "type": CRITICAL, "status": "False", "reason": "DaemonSetPodMissing",
+        "message": "DaemonSet kube-system/agent has no pod on this node",
+    });
+    let node = held().condition_with(missing);
+    for (left_out, expected) in [
+        ("kube-system/agent", (Release, true)),
+        ("kube-system/other", (Hold, false)),
+    ] {
+        let ours = format!("{{except: [{left_out}]}}");
+        let asked = format!("{{type: {CRITICAL}, requiredStatus: 'True', nodegate: {ours}}}");
+        let rule = waits(CRITICAL).spec(&format!("conditions: [{asked}]"));
+        let world = world(&node).daemon_set(&daemon_set("kube-system/agent").critical());
+        let world = world.rule(&rule).restarted(&node, at(3600));
+        assert_eq!(decision(&world.now(at(3600))), expected, "{left_out}");
+    }
+}
