@@ -18,6 +18,7 @@ pub(crate) type Edit = (&'static str, &'static str, &'static str);
 
 const GATING: &str = "every gating is justified";
 const REMOVAL: &str = "every removal is justified";
+const SETTLED: &str = "release waits for the settle period";
 const ABSENCE: &str = "an absence that has not lasted changes nothing";
 const BOOTSTRAP: &str = "a completed bootstrap is never gated again";
 const END: &str = "at the end everything is as the rules say";
@@ -77,6 +78,13 @@ pub(crate) const PROTECTIONS: &[Protection] = &[
     without("`allOf` means `anyOf`", REMOVAL, "several-conditions", &[
         ("src/core/plan/judged.rs", "findings.iter().all(ConditionOutcome::is_met)", "findings.iter().any(ConditionOutcome::is_met)"),
     ]),
+    without("a settle period is ignored", SETTLED, "settling", &[
+        ("src/core/plan/taint.rs", "settles.is_some()", "false"),
+    ]),
+    without("a break does not begin a settle period anew", SETTLED, "settling", &[
+        ("src/core/plan/patience.rs", "unmet_since, met_since, };",
+            "unmet_since, met_since: met_since.or(known.and_then(|known| known.met_since).filter(|_| TAKEN_OUT)), };"),
+    ]),
     without("silent reporters are believed", REMOVAL, "heartbeat", &[
         ("src/core/condition/trust.rs", "heartbeat.is_some_and(|it| it.is_unproven(&(oldest..=newest)))", "false"),
     ]),
@@ -127,8 +135,8 @@ pub(crate) const PROTECTIONS: &[Protection] = &[
         ("src/core/condition/daemon_sets.rs", "facts.node.awaits_labels()", "false"),
     ]),
     without("a taint that stays excuses a named DaemonSet", REMOVAL, "staying-taints", &[
-        ("src/core/condition/daemon_sets.rs", "if placement == Placement::NotMeant { return Condition::met(",
-            "if placement == Placement::NotMeant || TAKEN_OUT && placement != Placement::Meant { return Condition::met("),
+        ("src/core/condition/daemon_sets.rs", "if placement == Placement::NotMeant {",
+            "if placement == Placement::NotMeant || TAKEN_OUT && placement != Placement::Meant {"),
     ]),
     without("temporary taints count as permanent", REMOVAL, "passing-taints", &[
         ("src/core/condition/placement.rs", "self.configured.iter().any(fits)", "false"),
@@ -141,6 +149,18 @@ pub(crate) const PROTECTIONS: &[Protection] = &[
     ]),
     without("a late node in maintenance is released", REMOVAL, "release-maintenance", &[
         ("src/core/repair/verdict.rs", "if node.is_in_maintenance() =>", "if node.is_in_maintenance() && !TAKEN_OUT =>"),
+    ]),
+    without("DaemonSets that a rule leaves out hold its nodes", END, "all-but-some", &[
+        ("src/core/condition/daemon_sets.rs", "facts.except.contains(&it.key)", "false"),
+    ]),
+    without("pods of DaemonSets that a rule leaves out hold its nodes", END, "all-but-some", &[
+        ("src/core/condition/pods.rs", "!facts.leaves_out(pod, group)", "true"),
+    ]),
+    without("drivers of DaemonSets that a rule leaves out hold its nodes", END, "all-but-some", &[
+        ("src/core/condition/csi.rs", "!facts.leaves_out(pod, group)", "true"),
+    ]),
+    without("a rule that leaves out one DaemonSet waits for none", END, "all-but-some", &[
+        ("src/core/condition/daemon_sets.rs", "!is_excepted(it)", "facts.except.is_empty()"),
     ]),
     without("labels that go are gone at once", ABSENCE, "labeller-restarts", &[
         ("src/core/condition/absence.rs", "NodeLabels::new(self.node, self.recall)", "NodeLabels::new(self.node, self.recall.filter(|_| !TAKEN_OUT))"),

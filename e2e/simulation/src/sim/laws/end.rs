@@ -1,7 +1,7 @@
 //! At the end, after a calm period, an instance leads, every node is as the rules say, deleted rules are gone, and writes
 //! cease.
 //!
-//! The documentation says what the rules require. Where time decides (a grace period, stale evidence after a reboot, a
+//! The documentation says what the rules require. Where time decides (a grace or settle period, stale evidence after a reboot, a
 //! reporter's silence), that time must have passed with some margin. A node that somebody keeps changing may end either way, and so
 //! may one for which an absence may not have lasted.
 
@@ -176,6 +176,7 @@ fn governed(
     };
     let is_held = taint.is_on(facts.node);
     match (facts.met(rule), is_held) {
+        (Answer::Yes, _) if may_settle(moment, facts, rule) => Ok(()),
         (Answer::Yes, true) => tell("still has"),
         (Answer::Yes, false) if rule.is_bootstrap() && rule.adds() && is_introduced(facts.node) => {
             if is_completed(moment, facts, rule) {
@@ -201,30 +202,39 @@ fn is_completed(moment: &Moment<'_>, facts: &Facts<'_>, rule: &Rule) -> bool {
     rule.is_completed_on(facts.node) && !is_outdated
 }
 
+/// Whether this has been so of the node for less than so long, as far as a process may have observed. It restarts its timers after a clock
+/// step, a restart or a change of its view.
+fn may_be_new(
+    moment: &Moment<'_>,
+    facts: &Facts<'_>,
+    period: Time,
+    is_so: impl Fn(&Facts<'_>) -> bool,
+) -> bool {
+    let now = moment.cluster.now();
+    let lasts = period + longest_age(moment);
+    let begun = facts.sees_since.unwrap_or(now);
+    let begun = begun.max(moment.calm_since.min(now));
+    let name = text(&facts.node["metadata"]["name"]);
+    let period = (now.saturating_sub(lasts), now);
+    let next = moment.cluster.revision() + 1;
+    now < begun + lasts || moment.was_ever(name, period, next, |facts| !is_so(facts))
+}
+
+/// Whether a met node need not be released yet, nor its bootstrap be on record: its settle period lasts.
+fn may_settle(moment: &Moment<'_>, facts: &Facts<'_>, rule: &Rule) -> bool {
+    let period = rule.settle_period();
+    !period.is_zero() && may_be_new(moment, facts, period, |it| it.met(rule) == Answer::Yes)
+}
+
 /// Whether an unmet node need not be held yet: its grace period lasts, the rule is held back, or the disruption guard holds the node
 /// back.
 fn may_wait(moment: &Moment<'_>, facts: &Facts<'_>, rule: &Rule, taint: &TaintId) -> bool {
-    let now = moment.cluster.now();
-    let spare = longest_age(moment);
-    // The engine restarts its timers after a clock step, a restart or a change of its view.
-    let begun = facts
-        .sees_since
-        .unwrap_or(now)
-        .max(moment.calm_since.min(now));
-    if now < begun + rule.grace() + spare {
-        return true;
-    }
-    let name = text(&facts.node["metadata"]["name"]);
-    let period = (now.saturating_sub(rule.grace() + spare), now);
     let is_wanted = |facts: &Facts<'_>| {
         rule.selects(facts.node) && facts.met(rule) == Answer::No && !taint.is_on(facts.node)
     };
-    let has_turned = moment.was_ever(name, period, moment.cluster.revision() + 1, |facts| {
-        !is_wanted(facts)
-    });
     let object = Key::cluster(Kind::NodeReadinessRule, &rule.name);
     let object = moment.cluster.get(&object);
-    has_turned
+    may_be_new(moment, facts, rule.grace(), is_wanted)
         || object.is_some_and(|it| first_gating::is_held_back(it))
         || rule.ours.guard().is_some() && is_held_back(moment, facts, rule)
 }

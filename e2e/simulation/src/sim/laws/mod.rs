@@ -20,6 +20,7 @@ mod recall;
 mod release_time;
 mod removals;
 pub(super) mod rule;
+mod settling;
 #[cfg(test)]
 mod testing;
 mod truth;
@@ -44,6 +45,7 @@ pub fn all() -> Laws {
     vec![
         ("every removal is justified", Box::new(removals::Removals)),
         ("release waits for no limit", Box::new(release_time::ReleaseTime)),
+        ("release waits for the settle period", Box::new(settling::Settling)),
         ("every gating is justified", Box::new(gatings::Gatings)),
         ("an absence that has not lasted changes nothing", Box::new(absences::Absences)),
         ("a completed bootstrap is never gated again", Box::new(bootstrap::Bootstrap)),

@@ -1,5 +1,5 @@
-//! Release waits for no limit: a node that our taint holds is released soon after its conditions are met, however many other
-//! nodes are gated, held back or released at that time.
+//! Release waits for no limit: a node that our taint holds is released soon after its conditions are met, or have been for
+//! the settle period, however many other nodes are gated, held back or released at that time.
 //!
 //! Faults may delay that, and so may somebody who keeps changing the taint; those schedules and nodes are not judged, nor nodes for
 //! which an absence may not have lasted. A node that is never released is judged at the end.
@@ -7,7 +7,7 @@
 use super::end::is_interfered_with;
 use super::ledger::Glances;
 use super::recall::may_wait;
-use super::rule::{OUR_TAINTS, TaintId, governing};
+use super::rule::{OUR_TAINTS, Rule, TaintId, governing};
 use super::truth::Answer;
 use super::{NodeWrite, seconds};
 use crate::Key;
@@ -27,15 +27,20 @@ impl Law for ReleaseTime {
         }
         for write in NodeWrite::new(moment) {
             let at = write.change.at;
-            let Some(from) = at.checked_sub(PROMPT) else {
+            let Some(promptly) = at.checked_sub(PROMPT) else {
                 continue;
             };
             let key = Key::cluster(Kind::Node, write.node());
-            if !led_since(moment, write.instance, from) || is_interfered_with(moment, &key, at) {
+            if !led_since(moment, write.instance, promptly) || is_interfered_with(moment, &key, at)
+            {
                 continue;
             }
+            let rules = moment.rules(write.change.revision - 1);
             for taint in write.removed() {
-                if taint.key.starts_with(OUR_TAINTS) && was_due(moment, &write, &taint, from) {
+                let rule = governing(&rules, &taint, write.before);
+                if taint.key.starts_with(OUR_TAINTS)
+                    && rule.is_some_and(|it| was_due(moment, &write, &taint, it))
+                {
                     return Err(format!(
                         "node {} was released at {}, and {taint} was to be removed for {} by then",
                         write.node(),
@@ -60,9 +65,13 @@ fn led_since(moment: &Moment<'_>, instance: usize, time: Time) -> bool {
     })
 }
 
-/// Whether the taint was on the node, and the conditions of the rule that governs it met, all the time from then on.
-fn was_due(moment: &Moment<'_>, write: &NodeWrite<'_>, taint: &TaintId, from: Time) -> bool {
+/// Whether this rule governed the taint, which was on the node, and its conditions were met, for its settle period and so long that
+/// a release is late.
+fn was_due(moment: &Moment<'_>, write: &NodeWrite<'_>, taint: &TaintId, by: &Rule) -> bool {
     let (node, before) = (write.node(), write.change.revision - 1);
+    let Some(from) = write.change.at.checked_sub(PROMPT + by.settle_period()) else {
+        return false;
+    };
     let first = moment.cluster.at(from).revision();
     let turns = moment.all_turns(node, first, before);
     let mut turns = std::iter::once((first, from)).chain(turns);
@@ -71,7 +80,10 @@ fn was_due(moment: &Moment<'_>, write: &NodeWrite<'_>, taint: &TaintId, from: Ti
             let rule = governing(facts.rules, taint, facts.node);
             taint.is_on(facts.node)
                 && rule.is_some_and(|rule| {
-                    rule.has_finalizer && !facts.suspends(rule) && facts.met(rule) == Answer::Yes
+                    rule.uid == by.uid
+                        && rule.has_finalizer
+                        && !facts.suspends(rule)
+                        && facts.met(rule) == Answer::Yes
                 })
                 && !may_wait(moment, facts)
         });

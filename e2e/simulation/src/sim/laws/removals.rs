@@ -76,7 +76,7 @@ pub(super) fn may_release(moment: &Moment<'_>, facts: &Facts<'_>, rule: &Rule) -
 
 /// Whether the rule releases late nodes, nothing forbids that, and the node's deadline has passed, by the clock that is
 /// farthest ahead.
-fn is_given_up(moment: &Moment<'_>, facts: &Facts<'_>, rule: &Rule) -> bool {
+pub(super) fn is_given_up(moment: &Moment<'_>, facts: &Facts<'_>, rule: &Rule) -> bool {
     let Some(repair) = rule
         .ours
         .repair

@@ -144,6 +144,12 @@ impl Rule {
         period.map_or(Duration::ZERO, api::Duration::as_std)
     }
 
+    /// How long its conditions must have been met before a node is released.
+    pub(crate) fn settle_period(&self) -> Duration {
+        let period = self.ours.settle_period;
+        period.map_or(Duration::ZERO, api::Duration::as_std)
+    }
+
     /// When the node began to wait under the rule: when the later of the two was created.
     pub(crate) fn waits_since(&self, node: &Value) -> Option<Timestamp> {
         let time = |text: &str| text.parse::<Timestamp>().ok();

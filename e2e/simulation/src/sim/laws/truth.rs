@@ -174,6 +174,32 @@ impl Facts<'_> {
         }
     }
 
+    /// The answer as if these `DaemonSet`s, each by its namespace and name, and their pods were not there.
+    fn without<T>(&self, left_out: &[String], ask: impl FnOnce(&Facts<'_>) -> T) -> T {
+        let is_left_out = |namespace: &Value, name: &Value| {
+            let path = path(namespace, name);
+            left_out.contains(&path)
+        };
+        let (gone, daemon_sets): (Vec<_>, Vec<_>) = self
+            .daemon_sets
+            .iter()
+            .cloned()
+            .partition(|it| is_left_out(&it["metadata"]["namespace"], &it["metadata"]["name"]));
+        let is_gone = |pod: &Value| match controller(pod) {
+            Some(owner) => {
+                owner["kind"] == "DaemonSet"
+                    && is_left_out(&pod["metadata"]["namespace"], &owner["name"])
+            }
+            None => gone.iter().any(|it| owns(it, pod)),
+        };
+        let pods = self.pods.iter().filter(|pod| !is_gone(pod)).cloned();
+        ask(&Facts {
+            daemon_sets: &daemon_sets,
+            pods: &pods.collect::<Vec<_>>(),
+            ..*self
+        })
+    }
+
     /// Whether a pod is there of each revision with which the bootstrap under this rule was completed. True of a rule that does
     /// not go by them.
     pub(super) fn keeps_revisions(&self, rule: &Rule) -> bool {
@@ -182,9 +208,7 @@ impl Facts<'_> {
         let revisions = recorded.and_then(|it| it["revisions"].as_object().cloned());
         let mut revisions = revisions.into_iter().flatten();
         revisions.all(|(daemon_set, revision)| {
-            let is_it = |namespace: &Value, name: &Value| {
-                format!("{}/{}", text(namespace), text(name)) == daemon_set
-            };
+            let is_it = |namespace: &Value, name: &Value| path(namespace, name) == daemon_set;
             self.pods.iter().any(|pod| {
                 let metadata = &pod["metadata"];
                 let is_its = match controller(pod) {
@@ -225,6 +249,16 @@ impl Facts<'_> {
     }
 
     fn is_met(&self, rule: &Rule, asked: &ConditionRequirement) -> Answer {
+        match &asked.nodegate {
+            Some(ours) if !ours.except.is_empty() => {
+                self.without(&ours.except, |facts| facts.counts_as_met(rule, asked))
+            }
+            _ => self.counts_as_met(rule, asked),
+        }
+    }
+
+    /// Whether a condition that leaves out nothing more is met.
+    fn counts_as_met(&self, rule: &Rule, asked: &ConditionRequirement) -> Answer {
         let is = |status: &str| Answer::of(status == asked.required_status.as_str());
         // Synthesized conditions are `True` or `False`.
         let synthesized = |answer: Answer| match (asked.required_status, answer) {
@@ -694,6 +728,11 @@ impl Facts<'_> {
             false => Answer::No,
         }
     }
+}
+
+/// How rules and records name an object.
+fn path(namespace: &Value, name: &Value) -> String {
+    format!("{}/{}", text(namespace), text(name))
 }
 
 fn is_named(daemon_set: &Value, namespace: &str, name: &str) -> bool {

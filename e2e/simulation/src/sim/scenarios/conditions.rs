@@ -3,10 +3,10 @@
 use serde_json::json;
 
 use super::ends::End::{Gated, Held, PutOn};
-use super::objects::{GATE, OTHER_GATE, READY, SECOND, rule, rule_key};
+use super::objects::{AGENT, GATE, OTHER_GATE, READY, SECOND, daemon_set, rule, rule_key};
 use super::{Base, joining};
-use crate::sim::actors::Order::{Die, Revive};
-use crate::sim::actors::{Operator, Reporter};
+use crate::sim::actors::Order::{Die, Revive, Say, SayGood};
+use crate::sim::actors::{Deed, Operator, Reporter};
 use crate::sim::time::s;
 
 pub(super) const ALL: &[Base] = &[
@@ -79,6 +79,30 @@ pub(super) const ALL: &[Base] = &[
         },
         &[PutOn(GATE, 5), Held(GATE, &["n-3"])],
     ),
+    Base::new(
+        "settling: rules release nodes once their conditions have been met for a minute: on one node a report breaks that for a moment, on another one a pod does, and one is never met",
+        s(90),
+        |it| {
+            let reporter = Reporter::new(READY)
+                .ails("n-2")
+                .then(s(40), "n-1", Say("False"))
+                .then(s(45), "n-1", SayGood);
+            let minute = || json!("1m");
+            let agent = rule("agent").continuous().waits_for(AGENT);
+            it.has(rule("network").nodegate("settlePeriod", minute()))
+                .has(agent.taint(OTHER_GATE, "NoSchedule").nodegate("settlePeriod", minute()))
+                .has(daemon_set("agent"))
+                .nodes(joining(3).then(s(40), "n-0", Deed::Fail("agent", s(5))))
+                .acts(reporter)
+        },
+        &[
+            Gated(GATE, 3),
+            Held(GATE, &["n-2"]),
+            PutOn(OTHER_GATE, 3),
+            Held(OTHER_GATE, &[]),
+        ],
+    )
+    .settles(s(120)),
     Base::new(
         "conflict: two rules for one taint: the older one governs, until it is deleted",
         s(60),

@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::ends::End::{Gated, Held, PutOn, Says};
 use super::objects::{
-    AGENT, ALL_BOUND, ALL_DAEMON_SETS, COMPONENTS_READY, GATE, OTHER_GATE, Rule, check_run,
+    AGENT, ALL_BOUND, ALL_DAEMON_SETS, COMPONENTS_READY, DRIVER, GATE, OTHER_GATE, Rule, check_run,
     daemon_set, daemon_set_key, rolls_out, rule, slice, version,
 };
 use super::{Base, joining, joining_as};
@@ -17,6 +17,7 @@ use crate::{Key, Kind};
 const PROXY: &str = "daemonset.nodegate.dev/kube-system.proxy";
 /// The condition that the newest run of the check `nccl` in `kube-system` has succeeded.
 const CHECK: &str = "check.nodegate.dev/kube-system.nccl";
+const CRITICAL: &str = "readiness.k8s.io/critical";
 const NEVER: &str = "readiness.k8s.io/never";
 
 /// A continuous rule that waits for the agent.
@@ -151,6 +152,35 @@ pub(super) const ALL: &[Base] = &[
                 .acts(Operator::default().creates(s(30), late))
         },
         &[Held(GATE, &["n-1"])],
+    ),
+    Base::new(
+        "all-but-some: rules leave out DaemonSets by name, which never get ready, and on one node have no room: they hold the nodes of a rule that waits for all",
+        s(60),
+        |it| {
+            let but = |kind: &str, left_out: &str| {
+                let ours = json!({"except": [left_out]});
+                json!([{"type": kind, "requiredStatus": "True", "nodegate": ours}])
+            };
+            let most = rule("most").continuous();
+            let critical = rule("critical").continuous().taint(CRITICAL, "NoSchedule");
+            let all = rule("all").continuous().waits_for(ALL_DAEMON_SETS);
+            let slow = daemon_set("slow").ready_after(s(3600)).critical();
+            let kubelets = joining_as(3, |it| match it.name.as_str() {
+                "n-2" => it.taint("ToBeDeletedByClusterAutoscaler", "NoSchedule"),
+                _ => it,
+            });
+            it.has(most.with("conditions", but(ALL_DAEMON_SETS, "kube-system/slow")))
+                .has(critical.with("conditions", but(COMPONENTS_READY, "kube-system/slow")))
+                .has(all.taint(OTHER_GATE, "NoSchedule"))
+                .has(daemon_set("agent").critical())
+                .has(slow.waits_for_driver(DRIVER).tolerates(&[GATE, CRITICAL, OTHER_GATE]))
+                .nodes(kubelets.then(s(30), "n-1", Deed::Fail("agent", s(3600))))
+        },
+        &[
+            Held(GATE, &["n-1"]),
+            Held(CRITICAL, &["n-1"]),
+            Held(OTHER_GATE, &["n-0", "n-1", "n-2"]),
+        ],
     ),
     Base::new(
         "room-first: nodes wait until every DaemonSet has a pod, Ready or not: one is for other nodes, and a taint that passes keeps one off a node",

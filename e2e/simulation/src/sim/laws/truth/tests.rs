@@ -266,6 +266,25 @@ fn a_daemon_set_has_its_room_once_a_live_pod_of_it_is_bound() {
 }
 
 #[test]
+fn a_daemon_set_that_a_rule_leaves_out_does_not_count_nor_do_its_pods() {
+    let waits = json!({ "metadata": { "annotations": { "node.gardener.cloud/wait-for-csi-node-ebs": "ebs" } } });
+    for kind in [READY, ALL, SCHEDULED] {
+        for (left_out, expected) in [("kube-system/cni", Yes), ("kube-system/other", No)] {
+            let ours = json!({ "except": [left_out] });
+            let condition = json!({ "type": kind, "requiredStatus": "True", "nodegate": ours });
+            let mut story = Story::under(json!({ "conditions": [condition] }));
+            story.create(node("n"));
+            story.create(daemon_set(&json!({})));
+            assert_eq!(met(&story), expected, "{kind} {left_out}: no pod");
+            let uid = uid_of_cni(&story);
+            story.create_pod(pod("p", &uid, &waits));
+            let expected = if kind == SCHEDULED { Yes } else { expected };
+            assert_eq!(met(&story), expected, "{kind} {left_out}: a pod");
+        }
+    }
+}
+
+#[test]
 fn a_pod_older_than_its_node_does_not_count_at_first() {
     for (created_at, asked_at, expected) in [
         (5, 30, Yes),
