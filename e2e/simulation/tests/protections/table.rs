@@ -26,6 +26,7 @@ const OTHERS: &str = "what is others' stays as it is";
 const GUARD: &str = "a guarded rule gates no more nodes than its rates allow";
 const FIRST: &str = "a rule that comes into force gates no more nodes in use than its limit";
 const MINUTE: &str = "a rule gates no more nodes that come under it within a minute than its limit";
+const REACTION: &str = "who reacts to the taint is gated ever less often";
 const DELETION: &str = "a deleted rule goes when its nodes are clean";
 const CLAIMS: &str = "no claim of a node is deleted that was ever released";
 const VAIN: &str = "what does not help is not repeated for ever";
@@ -257,6 +258,9 @@ pub(crate) const PROTECTIONS: &[Protection] = &[
     ]),
     without("a change that is undone is repeated at once", WRITES, "undone", &[
         ("src/engine/attempt.rs", "self.repeats >= TOLERATED", "false"),
+    ]),
+    without("who reacts to the taint is gated each time at once", REACTION, "unlabelled", &[
+        ("src/engine/attempt.rs", "WINDOW * if self.gates { 30 } else { 1 }", "WINDOW"),
     ]),
     without("a refused write is repeated at once", WRITES, "re-registration-components", &[
         ("src/engine/attempt.rs", "self.backoff.failed(pauses, now);", "if !TAKEN_OUT { self.backoff.failed(pauses, now); }"),

@@ -16,6 +16,7 @@ mod gatings;
 mod leadership;
 pub(super) mod ledger;
 mod placement;
+mod reactions;
 mod recall;
 mod release_time;
 mod removals;
@@ -51,6 +52,7 @@ pub fn all() -> Laws {
         ("a completed bootstrap is never gated again", Box::new(bootstrap::Bootstrap)),
         ("what is others' stays as it is", Box::new(foreign::Foreign)),
         ("nobody's taint is removed on an annotation's word", Box::new(forgery::Forgery)),
+        ("who reacts to the taint is gated ever less often", Box::new(reactions::Reactions::default())),
         ("a guarded rule gates no more nodes than its rates allow", Box::new(disruption::Disruption::default())),
         ("a rule that comes into force gates no more nodes in use than its limit", Box::new(first_gating::FirstGating::default())),
         ("a rule gates no more nodes that come under it within a minute than its limit", Box::new(within_a_minute::WithinAMinute::default())),

@@ -200,6 +200,23 @@ impl Facts<'_> {
         })
     }
 
+    /// The `DaemonSet` that a rule waits for by its name, if it waits for nothing else.
+    pub(super) fn named_by(&self, rule: &Rule) -> Option<&Value> {
+        let [condition] = &rule.spec.conditions[..] else {
+            return None;
+        };
+        let name = condition.type_.strip_prefix("daemonset.nodegate.dev/")?;
+        let (namespace, name) = name.split_once('.')?;
+        let mut daemon_sets = self.daemon_sets.iter().map(|it| &**it);
+        daemon_sets.find(|it| is_named(it, namespace, name) && !is_deleted(it))
+    }
+
+    /// Whether a pod of the `DaemonSet` is Ready on the node.
+    pub(super) fn runs(&self, daemon_set: &Value) -> bool {
+        let mut pods = self.pods.iter();
+        pods.any(|pod| is_live(pod) && owns(daemon_set, pod) && ready(pod).is_some())
+    }
+
     /// Whether a pod is there of each revision with which the bootstrap under this rule was completed. True of a rule that does
     /// not go by them.
     pub(super) fn keeps_revisions(&self, rule: &Rule) -> bool {

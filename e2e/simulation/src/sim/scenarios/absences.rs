@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::ends::End::{GatedAgain, Held, PutOn};
+use super::ends::End::{Held, PutOn};
 use super::objects::{
     AGENT, COMPONENTS_READY, GATE, OTHER_GATE, READY, Rule, daemon_set, daemon_set_key, rule,
 };
@@ -91,7 +91,7 @@ pub(super) const ALL: &[Base] = &[
     )
     .settles(LABELS_SETTLE),
     Base::new(
-        "unlabelled: somebody takes a label off each node with a taint, and puts it on once it has none, and the DaemonSet that is waited for selects by it: nodes are gated once in five minutes",
+        "unlabelled: somebody takes a label off each node with a taint, and puts it on once it has none, and the DaemonSet that is waited for selects by it: nodes are gated once in five minutes, and after the fourth time not for ten minutes",
         s(40),
         |it| {
             it.has(agent_rule())
@@ -99,9 +99,9 @@ pub(super) const ALL: &[Base] = &[
                 .nodes(joining(2))
                 .acts(Unlabeller::of(FEATURE, YES))
         },
-        &[GatedAgain(2, 2)],
+        &[PutOn(GATE, 8)],
     )
-    .settles(LABELS_SETTLE),
+    .settles(s(1450)),
     Base::new(
         "daemon-set-re-created: a DaemonSet is made again, and its pods are left to themselves meanwhile: no node is gated or released by that, whether its pods are to be Ready or of a revision",
         s(80),
