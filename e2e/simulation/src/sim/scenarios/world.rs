@@ -175,6 +175,10 @@ fn any_rule(name: &'static str, rng: &mut Rng) -> Rule {
             0 if [READY, SECOND].contains(&kind) => {
                 condition["nodegate"]["reasons"] = json!(["Is"]);
             }
+            0 if [COMPONENTS_READY, ALL_DAEMON_SETS, ALL_BOUND].contains(&kind) => {
+                let left_out = format!("kube-system/{}", word(rng, &DAEMON_SETS));
+                condition["nodegate"]["except"] = json!([left_out]);
+            }
             _ => {}
         }
         conditions.push(condition);
@@ -191,6 +195,7 @@ fn any_rule(name: &'static str, rng: &mut Rng) -> Rule {
         (15, "nodegate.taintPolicy", json!(["remove-only"])),
         (10, "dryRun", json!([true])),
         (8, "nodegate.suspend", json!([true])),
+        (15, "nodegate.settlePeriod", json!(["10s", "1m"])),
     ];
     // Kubelets send heartbeats less often than the timeout.
     if !conditions.iter().any(|it| it["type"] == "Ready") {
