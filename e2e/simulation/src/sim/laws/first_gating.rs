@@ -2,7 +2,8 @@
 //! as that is so.
 //!
 //! A process decides that once for each generation of a rule, by what it sees. So at some time since the generation came, the nodes
-//! that were surely to be gated were no more than the limit.
+//! that were surely to be gated were no more than the limit. Unlike the law of a minute, this one also judges what is gated later: after
+//! a grace period, at a rate, or by another process.
 
 use std::collections::BTreeSet;
 
