@@ -1,7 +1,6 @@
 //! Measures node startups: how long each condition took until the rule released the node for the first time, and which component
 //! each waited for last.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
@@ -137,13 +136,7 @@ pub fn component(
     (cluster, state): (ClusterState<'_>, NodeState<'_>),
     finding: &ConditionOutcome<'_>,
 ) -> Option<String> {
-    let of_pod = |key: &ObjectKey| {
-        let mut pods = state.pods.values().flatten();
-        let pod = pods.find(|it| it.key == *key)?;
-        let mut daemon_sets = cluster.daemon_sets.values().flat_map(BTreeMap::values);
-        let owner = daemon_sets.find(|it| it.owns(pod))?;
-        Some(owner.key.to_string())
-    };
+    let of_pod = |key: &ObjectKey| Some(state.made_by(key, cluster)?.1.to_string());
     match finding.detail()?.hint() {
         Hint::Unscheduled(keys) => keys.iter().next().map(ToString::to_string),
         Hint::Unready(keys) | Hint::Unconfirmed(keys) => of_pod(keys.iter().next()?),

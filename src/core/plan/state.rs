@@ -91,7 +91,7 @@ pub struct NodeState<'a> {
     pub karpenter: Karpenter<'a>,
 }
 
-impl NodeState<'_> {
+impl<'a> NodeState<'a> {
     pub fn zones(&self) -> Zones {
         self.karpenter.zones(self.node, self.observations)
     }
@@ -106,16 +106,18 @@ impl NodeState<'_> {
         pods.any(|pod| pod.is_live() && pod.ready != PodReady::No)
     }
 
-    /// The `DaemonSet` of this pod on the node.
-    pub(super) fn daemon_set_of(
+    /// This pod on the node, and the `DaemonSet` that made it.
+    pub fn made_by(
         &self,
         pod: &ObjectKey,
-        cluster: ClusterState<'_>,
-    ) -> Option<ObjectKey> {
+        cluster: ClusterState<'a>,
+    ) -> Option<(&'a Pod, &'a ObjectKey)> {
         self.pods.iter().find_map(|(group, pods)| {
             let pod = pods.iter().find(|it| it.key == *pod)?;
             let mut daemon_sets = cluster.daemon_sets(*group).values();
-            daemon_sets.find(|it| it.owns(pod)).map(|it| it.key.clone())
+            daemon_sets
+                .find(|it| it.owns(pod))
+                .map(|it| (&**pod, &it.key))
         })
     }
 

@@ -9,7 +9,7 @@ use super::judged::Judged;
 use super::make::{Active, Draft, Taints};
 use super::node_plan::{ChangeKind, TaintChange};
 use super::outcome::{ConditionOutcome, Origin, Outcome, Standing};
-use super::patience::is_new;
+use super::patience::{LATELY, is_new};
 use crate::api::{EnforcementMode, RegateOn, TaintEffect, TaintPolicy};
 use crate::condition::{Detail, Facts, Trust, Watch};
 use crate::object::{ObjectKey, Taint};
@@ -292,15 +292,17 @@ impl<'a> Draft<'a> {
         self.writes.changes.push(change);
     }
 
-    /// The first `DaemonSet` that has no pod on the node, else the first of which no pod is Ready there.
+    /// The first `DaemonSet` that has no pod on the node, else the first that has just made one, which is not Ready yet.
     fn missing(&self, outcome: &Outcome<'a>) -> Option<ObjectKey> {
         let mut details = outcome.unmet().filter_map(ConditionOutcome::detail);
+        let just_made = |key: &&ObjectKey| {
+            let (pod, daemon_set) = self.state.made_by(key, self.cluster)?;
+            let age = self.now.duration_since(pod.created?);
+            (age <= LATELY).then(|| daemon_set.clone())
+        };
         let unready = || {
             details.find_map(|it| match it {
-                Detail::PodNotReady { pods } => {
-                    let mut pods = pods.iter();
-                    pods.find_map(|pod| self.state.daemon_set_of(pod, self.cluster))
-                }
+                Detail::PodNotReady { pods } => pods.iter().find_map(just_made),
                 _ => None,
             })
         };

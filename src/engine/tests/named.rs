@@ -208,7 +208,10 @@ fn label(bench: &mut Bench, pod: Option<&PodBuilder>) {
     let is_there = bench.cluster.get(PODS, "n").is_some();
     match pod {
         Some(_) if is_tainted && is_there => bench.shows_gone(PODS, "n"),
-        Some(pod) if !is_tainted => bench.shows(PODS, pod.clone().json().clone()),
+        Some(pod) if !is_tainted => {
+            let made = pod.clone().created(bench.now.wall);
+            bench.shows(PODS, made.clone().json().clone());
+        }
         _ => {}
     }
     bench.change("n", |node| {
@@ -265,6 +268,22 @@ fn a_daemon_set_that_comes_and_goes_with_the_taint_gates_ever_less_often() {
         bench.wait(2000);
         let ours = &bench.status("r")["nodegate"];
         assert!(ours["pauses"].is_null(), "{ours}");
+    }
+}
+
+#[test]
+fn a_pod_that_crashes_again_and_again_gates_its_node_each_time() {
+    let pod = pod("tools/n").of(&agent()).on("n");
+    let mut bench = Bench::new(&[waits("r")], &[node("n")]);
+    bench.cluster.put(DAEMON_SETS, agent().json().clone());
+    bench.lists(DAEMON_SETS);
+    bench.lists(PODS);
+    for _ in 0..10 {
+        for (pod, taints) in [(pod.clone().ready(), &[][..]), (pod.clone(), &[GATE])] {
+            bench.shows(PODS, pod.clone().json().clone());
+            bench.wait(60_000);
+            assert_eq!(bench.taints("n"), taints);
+        }
     }
 }
 
