@@ -13,7 +13,6 @@ use crate::object::NodeCondition;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Trust<'a> {
-    /// How long the reporter of a condition may be silent.
     pub heartbeat_timeout: Option<Duration>,
     /// The condition types that reporters renew. Of another, which may be written once, silence means nothing.
     pub beating: Option<&'a BTreeSet<Arc<str>>>,

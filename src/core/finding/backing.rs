@@ -29,13 +29,10 @@ pub struct Around<'a> {
     pub labelled: Labelled<'a>,
     /// What stands on nodes under the name of a `DaemonSet` that does not exist, as a phrase.
     pub standing: Option<&'a BTreeMap<ObjectKey, String>>,
-    /// The condition types that were seen to be renewed on the rule's nodes.
     pub beating: Option<&'a BTreeSet<Arc<str>>>,
-    /// Whether the API server has no `ResourceSlice`s.
     pub lacks_slices: bool,
     /// Nodes, whether or not the rule selects them.
     pub nodes: Option<Vec<&'a Node>>,
-    /// The CSI drivers that any node has registered.
     pub csi_drivers: Option<Vec<&'a str>>,
     /// Whether a `DaemonSet` matters that only nodes which may still join would run.
     pub with_future_nodes: bool,

@@ -12,7 +12,6 @@ pub struct State<T> {
     pub value: T,
 }
 
-/// A reference to a state, for the stores and all who read it.
 #[derive(Debug, Clone)]
 pub struct Kept<T>(Arc<State<T>>);
 

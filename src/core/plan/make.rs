@@ -227,7 +227,6 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// Evaluates the node again at this time, even if nothing happens.
     pub(super) fn recheck(&mut self, at: Option<Timestamp>) {
         if at.is_some_and(|at| self.plan.recheck.is_none_or(|known| at < known)) {
             self.plan.recheck = at;

@@ -1,4 +1,4 @@
-//! The plan for one node.
+//! The plan for one node: what to write and report, and when to evaluate it again.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -13,7 +13,6 @@ use crate::object::{Node, NodeClaim, ObjectKey, Taint};
 use crate::repair::{Deadline, Verdict};
 use crate::rule::{Rule, ownership::owner_key};
 
-/// The plan for one node: what to write and report, and when to evaluate it again.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct NodePlan<'a> {
     /// The outcome of each rule that selects the node. A rule that is being deleted has none.

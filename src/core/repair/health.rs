@@ -21,14 +21,12 @@ pub const BLOCKED_INTERVAL: Duration = Duration::from_secs(5 * 60);
 /// The nodes that share a repair limit.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Group<'a> {
-    /// All nodes of the `NodePool` of this name.
     Pool(&'a str),
     /// The nodes of this rule that belong to no pool.
     Rule(&'a Rule),
 }
 
 impl<'a> Group<'a> {
-    /// The group of a node that a rule gates, given the name of its pool, if it has one.
     pub fn of(pool: Option<&'a str>, rule: &'a Rule) -> Self {
         pool.map_or(Self::Rule(rule), Self::Pool)
     }

@@ -45,7 +45,6 @@ pub struct Rule {
     pub refused: bool,
     /// Whether its author has changed its taint or nodes since this process first saw it.
     pub edited: bool,
-    /// The rule's taint and nodes, as far as the spec is readable.
     pub reach: Option<Reach>,
     pub spec: Result<CompiledSpec, Rejection>,
 }
