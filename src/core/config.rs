@@ -61,7 +61,6 @@ pub struct ClassConfig {
 
 /// What a controller runs with that others forecast by: the leader says it on its Lease.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[allow(missing_docs, reason = "the names say it")]
 pub struct RunsWith {
     pub config: Config,
     pub limits: Limits,
