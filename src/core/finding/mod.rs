@@ -134,12 +134,10 @@ impl Finding {
         let daemon_set = self.object.strip_prefix("daemonset/");
         if let Some((namespace, name)) = daemon_set.and_then(|it| it.split_once('/')) {
             let daemon_set = ObjectKey::new(namespace, name);
-            let (before, after) = (
-                toleration(key),
-                remedy(&daemon_set, rule, key, is_installed),
-            );
-            self.message = self.message.replace(&before, &after);
-            self.fix = self.fix.replace(&before, &after);
+            let remedy = remedy(&daemon_set, rule, key, is_installed);
+            for text in [&mut self.message, &mut self.fix] {
+                *text = text.replace(&toleration(key), &remedy);
+            }
         }
     }
 
