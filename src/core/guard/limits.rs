@@ -12,23 +12,23 @@ use crate::api::{Disruption, NodeShare};
 #[serde(rename_all = "camelCase")]
 pub struct Limits {
     /// Nodes a second that a rule with spec.nodegate.disruption gates in a healthy zone
-    #[arg(long = "node-eviction-rate", value_name = "RATE", default_value_t = Limits::DEFAULT.eviction_rate,
+    #[arg(long = "node-eviction-rate", value_name = "RATE", default_value_t = Limits::default().eviction_rate,
           value_parser = |it: &str| number(it, |it| it > 0.0, "must be above 0 nodes a second, for example 0.1"))]
     pub eviction_rate: f64,
 
     /// Nodes a second that it gates in a large zone that is partially disrupted; 0 stops it there
     #[arg(long = "secondary-node-eviction-rate", value_name = "RATE",
-          default_value_t = Limits::DEFAULT.secondary_eviction_rate, value_parser = |it: &str| number(it, |it| it >= 0.0,
+          default_value_t = Limits::default().secondary_eviction_rate, value_parser = |it: &str| number(it, |it| it >= 0.0,
           "must be nodes a second, for example 0.01, or 0 to gate no node in a zone that is partially disrupted"))]
     pub secondary_eviction_rate: f64,
 
     /// Share of a zone's nodes with unmet conditions from which the zone is partially disrupted, if more than 2
-    #[arg(long, value_name = "SHARE", default_value_t = Limits::DEFAULT.unhealthy_zone_threshold,
+    #[arg(long, value_name = "SHARE", default_value_t = Limits::default().unhealthy_zone_threshold,
           value_parser = |it: &str| number(it, |it| it > 0.0 && it <= 1.0, "must be above 0 and at most 1, for example 0.55"))]
     pub unhealthy_zone_threshold: f64,
 
     /// Nodes up to which a zone is small: in a small zone that is partially disrupted no node is gated
-    #[arg(long, value_name = "NODES", default_value_t = Limits::DEFAULT.large_cluster_size_threshold)]
+    #[arg(long, value_name = "NODES", default_value_t = Limits::default().large_cluster_size_threshold)]
     pub large_cluster_size_threshold: usize,
 
     /// Nodes in use, or their share, that a rule may gate as it comes into force: past that it gates none of them. 3 may always
@@ -38,15 +38,6 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// The defaults of kube-controller-manager, and a tenth.
-    const DEFAULT: Self = Self {
-        eviction_rate: 0.1,
-        secondary_eviction_rate: 0.01,
-        unhealthy_zone_threshold: 0.55,
-        large_cluster_size_threshold: 50,
-        max_first_gated: NodeShare::Percent(10),
-    };
-
     /// The limits of a rule; `defaults` apply to what the rule leaves out.
     pub fn of(spec: &Disruption, defaults: Self) -> Self {
         let (secondary, unhealthy) = (spec.secondary_eviction_rate, spec.unhealthy_zone_threshold);
@@ -83,9 +74,16 @@ impl Limits {
     }
 }
 
+/// The defaults of kube-controller-manager, and a tenth.
 impl Default for Limits {
     fn default() -> Self {
-        Self::DEFAULT
+        Self {
+            eviction_rate: 0.1,
+            secondary_eviction_rate: 0.01,
+            unhealthy_zone_threshold: 0.55,
+            large_cluster_size_threshold: 50,
+            max_first_gated: NodeShare::Percent(10),
+        }
     }
 }
 
