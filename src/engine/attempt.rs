@@ -42,7 +42,6 @@ pub struct Attempt {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Undone {
     pub times: u32,
-    /// The time that it took.
     pub within: Duration,
     /// How long the change waits before it is repeated again: zero while this is tolerated.
     pub pause: Duration,

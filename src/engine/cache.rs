@@ -188,7 +188,6 @@ impl Cache {
         })
     }
 
-    /// Starts to queue nodes for evaluation, with all nodes.
     pub fn begin_evaluations(&mut self) {
         self.schedule.evaluates = true;
         self.mark_all(Why::Anew);

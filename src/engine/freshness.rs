@@ -53,7 +53,6 @@ pub(crate) struct WatchStates {
     orders: Vec<Effect>,
 }
 
-/// What is known of the objects of a watch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Phase {
     Unlisted,

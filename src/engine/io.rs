@@ -41,7 +41,6 @@ pub enum Input {
     Answered(RequestId, Result<Answer, RequestError>),
     /// This instance has just acquired or renewed the lease. Without leader election, sent once.
     Leads,
-    /// All rules are suspended or resumed.
     SuspendAll(bool),
     /// The cluster was restored from a backup: versions go backwards.
     Restored,

@@ -15,7 +15,6 @@ use nodegate_core::object::Node;
 use nodegate_core::plan::Standing;
 use nodegate_core::rule::{CompiledSpec, Rule};
 
-/// A gauge of the current state: its name, the names of its labels, and what it measures.
 #[derive(Debug, Clone, Copy)]
 pub struct Gauge {
     pub name: &'static str,

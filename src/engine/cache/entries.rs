@@ -144,7 +144,6 @@ pub(crate) struct Entries {
 }
 
 impl Entries {
-    /// The entry of this name, created if missing.
     pub(super) fn entry(&mut self, name: &Arc<str>) -> &mut Entry {
         self.all.entry(name.clone()).or_default()
     }

@@ -25,7 +25,6 @@ fn may_concern(rule: &Rule, node: &Node) -> bool {
         || node.annotations_about("").any(|(key, _)| is_its(key))
 }
 
-/// A rule as it was shown, and compiled.
 #[derive(Debug)]
 pub struct CachedRule {
     pub rule: Arc<Rule>,
@@ -35,7 +34,6 @@ pub struct CachedRule {
 #[derive(Debug, Default)]
 pub(crate) struct Rulebook {
     pub(crate) all: Map<Arc<str>, CachedRule>,
-    /// The last rules that were deleted.
     former: VecDeque<Arc<Rule>>,
     /// The rules in order, as of the last [`Self::sort`].
     pub set: RuleSet,
