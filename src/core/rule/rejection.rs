@@ -102,27 +102,22 @@ fn unreadable(error: &str) -> String {
 fn problem_of(condition: &ConditionRequirement) -> Option<&'static str> {
     let ours = condition.nodegate.as_ref()?;
     let asks_for_minimum = ours.minimum.is_some() || ours.minimum_from_label.is_some();
-    if ours.minimum.is_some() && ours.minimum_from_label.is_some() {
-        Some(".nodegate.minimum: Forbidden: minimum and minimumFromLabel cannot be used together")
+    let problem = if ours.minimum.is_some() && ours.minimum_from_label.is_some() {
+        ".nodegate.minimum: Forbidden: minimum and minimumFromLabel cannot be used together"
     } else if asks_for_minimum && !counts_something(&condition.type_) {
-        Some(
-            ".nodegate.minimum: Forbidden: minimum and minimumFromLabel can only be used with types that count something, resource.nodegate.dev/<resource> and resourceslice.nodegate.dev/<driver>",
-        )
+        ".nodegate.minimum: Forbidden: minimum and minimumFromLabel can only be used with types that count something, resource.nodegate.dev/<resource> and resourceslice.nodegate.dev/<driver>"
     } else if !ours.values.is_empty() && !condition.type_.starts_with(LABEL_PREFIX) {
-        Some(".nodegate.values: Forbidden: values can only be used with label.nodegate.dev/<key>")
+        ".nodegate.values: Forbidden: values can only be used with label.nodegate.dev/<key>"
     } else if !ours.except.is_empty() && !covers_many(&condition.type_) {
-        Some(
-            ".nodegate.except: Forbidden: except can only be used with daemonsets.nodegate.dev/all, daemonsets.nodegate.dev/scheduled and conditions of a class",
-        )
+        ".nodegate.except: Forbidden: except can only be used with daemonsets.nodegate.dev/all, daemonsets.nodegate.dev/scheduled and conditions of a class"
     } else if ours.minimum.is_some_and(|minimum| minimum < 1) {
-        Some(".nodegate.minimum: Invalid value: minimum must be at least 1")
+        ".nodegate.minimum: Invalid value: minimum must be at least 1"
     } else if (asks_for_minimum || !ours.reasons.is_empty())
         && condition.required_status == ConditionStatus::Unknown
     {
-        Some(
-            ".requiredStatus: Forbidden: minimum, minimumFromLabel and reasons cannot be used with requiredStatus Unknown",
-        )
+        ".requiredStatus: Forbidden: minimum, minimumFromLabel and reasons cannot be used with requiredStatus Unknown"
     } else {
-        None
-    }
+        return None;
+    };
+    Some(problem)
 }
