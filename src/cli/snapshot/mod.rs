@@ -188,12 +188,13 @@ impl Snapshot {
     pub(super) fn waits_for(&self, spec: &CompiledSpec, agent: &Agent) -> bool {
         let daemon_set = &agent.daemon_set;
         let mut classes = self.view.cluster().classes.iter().enumerate();
-        spec.daemon_sets().any(|key| *key == daemon_set.key)
+        let is_awaited = spec.daemon_sets().any(|key| *key == daemon_set.key)
             || classes.any(|(index, class)| {
                 spec.waits_for_class(index)
                     && class.selector.matches(&agent.labels)
                     && class.has(daemon_set)
-            })
+            });
+        is_awaited && !spec.leaves_out(&daemon_set.key)
     }
 
     /// Which lists were refused, and which command tells the rights for them; `None` without gaps.

@@ -518,11 +518,14 @@ fn what_a_class_leaves_out_on_a_node_is_explained_while_another_daemon_set_holds
 #[test]
 fn rules_that_wait_for_a_daemon_set_by_its_class_are_listed_with_it() {
     let without = rule("without", "Ready");
-    let objects = [network(), named("named", "cni"), without, cni()];
+    let mut leaving = network();
+    leaving["metadata"]["name"] = "leaving".into();
+    leaving["spec"]["conditions"][0]["nodegate"] = json!({"except": ["kube-system/cni"]});
+    let objects = [network(), named("named", "cni"), without, leaving, cni()];
     let source = ObjectSource::Memory(lists(&objects));
-    let read = snapshot(&source, None, &Wanted::default()).now_or_never();
+    let read = snapshot(&source, None, &Wanted::checkup()).now_or_never();
     let key = ObjectKey::new("kube-system", "cni");
-    let explained = explain_daemon_set(&read.unwrap().unwrap(), &key);
+    let explained = explain_daemon_set(&read.unwrap().unwrap(), &key).unwrap();
     let rules: Vec<&str> = explained.rules.iter().map(|it| &**it).collect();
     assert_eq!(rules, ["named", "network"]);
 }
