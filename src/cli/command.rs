@@ -167,7 +167,7 @@ pub(super) struct CheckArgs {
 }
 
 /// Where the answer comes from.
-#[derive(Debug, Clone, Default, Args)]
+#[derive(Debug, Clone, Args)]
 pub(super) struct AccessArgs {
     /// Kubeconfig file; without it $KUBECONFIG or ~/.kube/config is used
     #[arg(long, value_name = "FILE")]

@@ -55,16 +55,6 @@ pub(super) fn next(root: &Command, words: &[String]) -> Completion {
     Completion::Words(kinds.chain(values).collect())
 }
 
-pub(super) fn value_of(words: &[String], flags: &[&str]) -> Option<String> {
-    let mut pairs = words.iter().zip(words.iter().skip(1));
-    let after = pairs.find(|(flag, _)| flags.contains(&flag.as_str()));
-    let joined = words.iter().find_map(|word| {
-        let (flag, value) = word.split_once('=')?;
-        flags.contains(&flag).then(|| value.to_owned())
-    });
-    after.map(|(_, value)| value.clone()).or(joined)
-}
-
 fn values(argument: &Arg) -> impl Iterator<Item = String> {
     let values = argument.get_possible_values().into_iter();
     values.map(|it| it.get_name().to_owned())
@@ -116,8 +106,7 @@ mod tests {
                     all.join(" ")
                 }
                 Completion::Name { kind, before } => {
-                    let namespace = value_of(&words, &["-n", "--namespace"]);
-                    format!("{before}* of {} {namespace:?}", kind.name())
+                    format!("{before}* of {}", kind.name())
                 }
             }
         };
@@ -125,11 +114,11 @@ mod tests {
             ("expl", "explain"),
             ("explain ", "ds/ node/ pod/ rule/"),
             ("explain no", "node/"),
-            ("explain node/wo", "node/* of nodes None"),
-            ("explain node wo", "* of nodes None"),
-            ("explain -n shop pod/", "pod/* of pods Some(\"shop\")"),
+            ("explain node/wo", "node/* of nodes"),
+            ("explain node wo", "* of nodes"),
+            ("explain -n shop pod/", "pod/* of pods"),
             ("startup ", "node/"),
-            ("startup node/wo", "node/* of nodes None"),
+            ("startup node/wo", "node/* of nodes"),
             ("status -o ", "json text wide yaml"),
             ("status --wai", "--wait"),
             ("preview -f ", ""),

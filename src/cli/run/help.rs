@@ -1,15 +1,14 @@
 //! Prints completions.
 
-use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use clap::CommandFactory;
+use clap::{CommandFactory, Parser};
 use tokio::time::timeout;
 
 use super::access::{print, source};
-use crate::command::{AccessArgs, Plugin};
-use crate::complete::{Completion, next, value_of};
+use crate::command::{Command, Plugin};
+use crate::complete::{Completion, next};
 use crate::read::names;
 
 /// How long to wait for names; a typing user waits no longer.
@@ -37,15 +36,16 @@ async fn candidates(words: &[String]) -> Vec<String> {
     let mut all = match next(&Plugin::command(), words) {
         Completion::Words(words) => words,
         Completion::Name { kind, before } => {
-            let access = AccessArgs {
-                kubeconfig: value_of(words, &["--kubeconfig"]).map(PathBuf::from),
-                context: value_of(words, &["--context"]),
-                ..AccessArgs::default()
-            };
-            let namespace = value_of(words, &["-n", "--namespace"]);
+            let line = ["kubectl-nodegate"].into_iter();
+            let line = line.chain(words.iter().map(String::as_str));
             let names = async {
-                let source = source(&access).await.ok()?;
-                let own = namespace.unwrap_or_else(|| source.namespace().to_owned());
+                let (common, own) = match Plugin::try_parse_from(line).ok()?.command {
+                    Command::Explain(args) => (args.common, args.namespace),
+                    Command::Startup(args) => (args.common, None),
+                    _ => return None,
+                };
+                let source = source(&common.access).await.ok()?;
+                let own = own.unwrap_or_else(|| source.namespace().to_owned());
                 let namespace = kind.is_namespaced().then_some(own.as_str());
                 Some(names(&source, kind, namespace).await)
             };
