@@ -30,14 +30,13 @@ use nodegate_engine::notice::{About, Notice};
 const DEADLINE: Duration = Duration::from_secs(10);
 const FIELD_MANAGER: &str = "nodegate";
 
-/// Metric labels of written objects: a node's taints and annotations...
-const NODE: &str = "node";
-/// ...and its conditions; a rule's finalizers...
-const CONDITIONS: &str = "conditions";
-const FINALIZERS: &str = "finalizers";
-/// ...and its status; a `NodeClaim`.
-const STATUS: &str = "status";
-const NODE_CLAIM: &str = "nodeclaim";
+/// What is written: its label in metrics, its kind, and its subresource, if it is one.
+type Target = (&'static str, ResourceKind, Option<&'static str>);
+const NODE: Target = ("node", ResourceKind::Nodes, None);
+const CONDITIONS: Target = ("conditions", ResourceKind::Nodes, Some("status"));
+const FINALIZERS: Target = ("finalizers", ResourceKind::Rules, None);
+const STATUS: Target = ("status", ResourceKind::Rules, Some("status"));
+const NODE_CLAIM: Target = ("nodeclaim", ResourceKind::NodeClaims, None);
 /// Metric labels of failed writes.
 const UNREACHABLE: &str = "unreachable";
 const THROTTLED: &str = "throttled";
@@ -81,7 +80,7 @@ pub(super) struct Requester {
 impl Requester {
     /// The client's own retries must be off.
     pub(super) fn new(client: &Client, instance: &str, metrics: Metrics) -> Self {
-        for object in [NODE, CONDITIONS, FINALIZERS, STATUS, NODE_CLAIM] {
+        for (object, ..) in [NODE, CONDITIONS, FINALIZERS, STATUS, NODE_CLAIM] {
             metrics.write_conflicts.with_label_values(&[object]);
             for reason in [UNREACHABLE, THROTTLED, BROKEN, TIMED_OUT, REFUSED] {
                 metrics.write_failures.with_label_values(&[object, reason]);
@@ -98,13 +97,12 @@ impl Requester {
         let client = &self.client;
         match request {
             engine::Request::PatchNode(name, it) => {
-                let request = patch(ResourceKind::Nodes, &name, None, &Patch::Json::<()>(it));
+                let request = patch(NODE, &name, &Patch::Json::<()>(it));
                 let answer = self.counted(NODE, client::write(client, request));
                 answer.await.map(Answer::Node)
             }
             engine::Request::PatchNodeStatus(name, it) => {
-                let it = Patch::Strategic(it);
-                let request = patch(ResourceKind::Nodes, &name, Some("status"), &it);
+                let request = patch(CONDITIONS, &name, &Patch::Strategic(it));
                 let answer = self.counted(CONDITIONS, client::send(client, request));
                 answer.await.map(Answer::Node)
             }
@@ -115,19 +113,18 @@ impl Requester {
                 answer.await.map(Answer::Node)
             }
             engine::Request::PatchRule(name, it) => {
-                let request = patch(ResourceKind::Rules, &name, None, &Patch::Json::<()>(it));
+                let request = patch(FINALIZERS, &name, &Patch::Json::<()>(it));
                 let answer = self.counted(FINALIZERS, client::send(client, request));
                 answer.await.map(Answer::Rule)
             }
             engine::Request::PatchRuleStatus(name, it) => {
-                let it = Patch::Json::<()>(it);
-                let request = patch(ResourceKind::Rules, &name, Some("status"), &it);
+                let request = patch(STATUS, &name, &Patch::Json::<()>(it));
                 let answer = client::write::<Watched<RuleObject>>(client, request);
                 let object = self.counted(STATUS, answer).await?;
                 Ok(Answer::Version(object.version()))
             }
             engine::Request::PatchNodeClaim(name, it) => {
-                let request = patch(ResourceKind::NodeClaims, &name, None, &Patch::Merge(it));
+                let request = patch(NODE_CLAIM, &name, &Patch::Merge(it));
                 let answer = self.counted(NODE_CLAIM, client::send(client, request));
                 answer.await.map(Answer::NodeClaim)
             }
@@ -186,7 +183,7 @@ impl Requester {
 
     async fn counted<T>(
         &self,
-        object: &str,
+        (object, ..): Target,
         request: impl Future<Output = kube::Result<T>>,
     ) -> Result<T, RequestError> {
         let started = Instant::now();
@@ -206,9 +203,8 @@ impl Requester {
 }
 
 fn patch(
-    kind: ResourceKind,
+    (_, kind, part): Target,
     name: &str,
-    part: Option<&str>,
     patch: &Patch<impl Serialize + Debug + PartialEq + Clone>,
 ) -> Result<HttpRequest<Vec<u8>>, request::Error> {
     let request = Request::new(kind.path(None));
