@@ -230,14 +230,10 @@ pub async fn run(args: ControllerArgs) -> anyhow::Result<()> {
     if ended.is_ok() && args.webhook.enable_webhook {
         tokio::time::sleep(WEBHOOK_GRACE).await;
     }
-    ended.map_err(|loss| match loss {
-        Loss::Taken | Loss::RanOut => anyhow!(
-            "the lead was lost; starting again as a follower is up to whoever started this process"
-        ),
-        Loss::Blind => anyhow!(
-            "no watch has shown anything for minutes: another process may see more; starting again is up to whoever started this one"
-        ),
-    })
+    // The log says why.
+    let lost =
+        "the lead was lost; starting again as a follower is up to whoever started this process";
+    ended.map_err(|_| anyhow!(lost))
 }
 
 fn settings(args: &ControllerArgs, runs_with: &RunsWith) -> Result<Settings, ConfigError> {
