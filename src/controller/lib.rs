@@ -159,14 +159,14 @@ pub async fn run(args: ControllerArgs) -> anyhow::Result<()> {
     let (survey, surveys) = mpsc::channel(1);
     let elects = args.elects(std::env::var_os("KUBERNETES_SERVICE_HOST").is_some());
     let brake = Brake::new(args.suspend_all, elects);
-    nodegate_serve::scrape::serve(&args.metrics, &client, metrics.registry.clone(), survey)?;
+    nodegate_serve::scrape::serve(&args.metrics, &client, metrics.registry.clone(), survey).await?;
     let shutdown = told_to_stop().context("cannot handle signals")?;
     let now = driver::now();
     let engine = Engine::new(&settings, now);
     let readers = engine.readers();
-    let webhook = webhook::start(&args.webhook, &watching, settings.clone(), readers)?;
+    let webhook = webhook::start(&args.webhook, &watching, settings.clone(), readers).await?;
     if let BindAddress(Some(address)) = args.health_probe_bind_address {
-        let listener = listen(address, "health probes", "--health-probe-bind-address")?;
+        let listener = listen(address, "health probes", "--health-probe-bind-address").await?;
         health::serve(listener, probe, webhook, brake.subscribe(), beats);
     }
 

@@ -64,7 +64,7 @@ pub async fn run(args: ReporterArgs) -> anyhow::Result<()> {
     let patience = (settings.interval + settings.timeout) * MISSED_CHECKS.0;
     let patience = patience.max(MISSED_CHECKS.1);
     if let BindAddress(Some(address)) = settings.metrics {
-        match listen(address, "metrics and probes", "METRICS_BIND_ADDRESS") {
+        match listen(address, "metrics and probes", "METRICS_BIND_ADDRESS").await {
             Ok(listener) => metrics::serve(listener, metrics.clone(), probe, patience),
             // Another reporter on the host network may have taken the address.
             Err(problem) => warn!("going on without metrics and probes: {problem}"),

@@ -1,7 +1,7 @@
 //! An address to listen on, as given on the command line.
 
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use anyhow::anyhow;
 use tokio::net::TcpListener;
@@ -23,23 +23,18 @@ pub fn parse_address(text: &str) -> Result<BindAddress, String> {
 }
 
 /// Listens for `what`, which `flag` configures; an error names both and the address. `[::]` is all of the host's, IPv4 and IPv6.
-pub fn listen(address: SocketAddr, what: &str, flag: &str) -> anyhow::Result<TcpListener> {
-    let listening = open(address).or_else(|error| match address.ip() {
+pub async fn listen(address: SocketAddr, what: &str, flag: &str) -> anyhow::Result<TcpListener> {
+    let mut listening = TcpListener::bind(address).await;
+    if let Err(error) = &listening
+        && address.ip() == Ipv6Addr::UNSPECIFIED
+        && error.kind() != io::ErrorKind::AddrInUse
+    {
         // The kernel has no IPv6.
-        IpAddr::V6(Ipv6Addr::UNSPECIFIED) if error.kind() != io::ErrorKind::AddrInUse => {
-            open((Ipv4Addr::UNSPECIFIED, address.port()).into())
-        }
-        _ => Err(error),
-    });
+        listening = TcpListener::bind((Ipv4Addr::UNSPECIFIED, address.port())).await;
+    }
     listening.map_err(|error| {
         anyhow!("cannot listen on {address} for {what}: {error} (choose another {flag})")
     })
-}
-
-fn open(address: SocketAddr) -> io::Result<TcpListener> {
-    let listener = std::net::TcpListener::bind(address)?;
-    listener.set_nonblocking(true)?;
-    TcpListener::from_std(listener)
 }
 
 #[cfg(test)]

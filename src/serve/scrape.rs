@@ -49,7 +49,7 @@ pub struct MetricsArgs {
 pub type SurveyRequest = oneshot::Sender<()>;
 
 /// Serves `/metrics` for as long as the process lives.
-pub fn serve(
+pub async fn serve(
     args: &MetricsArgs,
     client: &Client,
     registry: Registry,
@@ -61,7 +61,7 @@ pub fn serve(
     let BindAddress(Some(address)) = args.bind_address else {
         return Ok(());
     };
-    let listener = listen(address, "metrics", "--metrics-bind-address")?;
+    let listener = listen(address, "metrics", "--metrics-bind-address").await?;
     let scrape = async move |Extension(Peer(_, arrived)): Extension<Peer>| {
         arrived.store(true, Ordering::Relaxed);
         let updated = async {

@@ -47,7 +47,7 @@ pub(crate) struct WebhookArgs {
 }
 
 /// Serves the webhook, if enabled, while the process lives. A missing certificate may still come; any other problem is an error.
-pub(crate) fn start(
+pub(crate) async fn start(
     args: &WebhookArgs,
     client: &Client,
     settings: Settings,
@@ -72,7 +72,7 @@ pub(crate) fn start(
     let clients = args.webhook_client_ca_file.as_deref();
     let clients = clients.map(client_authorities).transpose();
     let clients = clients.context("--webhook-client-ca-file")?;
-    let listener = listen(address, "the webhook", "--webhook-bind-address")?;
+    let listener = listen(address, "the webhook", "--webhook-bind-address").await?;
     info!(%address, "serving the webhook");
     let router = server::router(Surveyor::new(client.clone(), settings, readers));
     let tls = certificates.clone().acceptor(clients);
