@@ -63,7 +63,7 @@ pub(crate) async fn snapshot(
     let mut snapshot = Snapshot {
         at,
         view,
-        listed: Vec::new(),
+        listed: vec![(Watch::Rules, all)],
         unlisted: Vec::new(),
         leader,
         adds_tolerations,

@@ -53,7 +53,6 @@ impl<'a> Live<'a> {
             });
             live.leaders = leaders.boxed_local();
         }
-        live.watch(Watch::Rules, &Filter::default());
         for (watch, scope) in std::mem::take(&mut live.snapshot.listed) {
             if live.snapshot.gap(watch.resource()).is_none() {
                 live.watch(watch, &scope);
