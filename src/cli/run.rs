@@ -27,7 +27,9 @@ use super::explain::{explain_daemon_set, explain_node, explain_pod, explain_rule
 use super::failure::CliError;
 use super::page::Render;
 use super::preview;
-use super::read::{Live, ObjectSource, manifests, pod, record_gap, snapshot, unknown, with_rules};
+use super::read::{
+    Live, ObjectSource, manifests, names, pod, record_gap, snapshot, unknown, with_rules,
+};
 use super::report::report;
 use super::rows::rows;
 use super::snapshot::{CHECKED, Wanted, last_seen, node_of};
@@ -152,19 +154,16 @@ async fn explain(args: ExplainArgs) -> anyhow::Result<ExitCode> {
     let namespace = args.namespace;
     let own = namespace.unwrap_or_else(|| source.namespace().to_owned());
     let within = kind.is_namespaced().then_some(own.as_str());
+    let is_among = |names: Vec<String>| names.into_iter().any(|it| it == name);
     let said = match kind {
         ResourceKind::Rules => {
             let read = read(Wanted::default()).await?;
             explain_rule(&read, name).map(|it| say(&it, common, read.at))
         }
-        ResourceKind::DaemonSets => {
-            let wanted = Wanted {
-                manifests: &[ResourceKind::DaemonSets],
-                ..Wanted::default()
-            };
-            let read = read(wanted).await?;
+        ResourceKind::DaemonSets if is_among(names(&source, kind, within).await) => {
+            let read = read(Wanted::default()).await?;
             let key = ObjectKey::new(own.as_str(), name);
-            explain_daemon_set(&read, &key).map(|it| say(&it, common, read.at))
+            Some(say(&explain_daemon_set(&read, &key), common, read.at))
         }
         ResourceKind::Pods => match pod(&source, &own, name).await? {
             Some(pod) => {

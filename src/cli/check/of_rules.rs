@@ -4,7 +4,7 @@ use k8s_openapi::api::core::v1::Container;
 
 use crate::snapshot::{Snapshot, arguments};
 use nodegate_cluster::ResourceKind;
-use nodegate_core::api::{Duration, PauseReason};
+use nodegate_core::api::{Duration, NodeReadinessRuleSpec, PauseReason};
 use nodegate_core::condition::Source;
 use nodegate_core::finding::{Around, Backing, Check, Finding, Severity, evicts, short_heartbeat};
 use nodegate_core::rule::{CompiledSpec, RequiredCondition, Rule};
@@ -62,7 +62,7 @@ pub(crate) fn upstream(snapshot: &Snapshot) -> Vec<Finding> {
         if rule.deleting || written.is_some_and(|spec| spec.dry_run) {
             return None;
         }
-        let has_ours = written.is_some_and(|spec| spec.has_nodegate());
+        let has_ours = written.is_some_and(NodeReadinessRuleSpec::has_nodegate);
         let ours = has_ours.then(|| "its fields under nodegate".to_owned());
         let made = rule.spec.iter().flat_map(|spec| &spec.conditions);
         let made = made.filter(|it| it.source != Source::Node);

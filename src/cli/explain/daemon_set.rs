@@ -9,7 +9,9 @@ use super::told;
 use crate::page::{Block, Branch, Line, NextStep, Page, Render};
 use crate::rows::{RuleOnNode, rows_of};
 use crate::snapshot::Snapshot;
+use nodegate_core::condition::ComponentGroup;
 use nodegate_core::object::ObjectKey;
+use nodegate_core::rule::{CompiledSpec, Rule};
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -25,16 +27,26 @@ pub(crate) struct DaemonSetExplanation {
     pub notes: Vec<String>,
 }
 
-pub(crate) fn explain_daemon_set(
-    snapshot: &Snapshot,
-    key: &ObjectKey,
-) -> Option<DaemonSetExplanation> {
+pub(crate) fn explain_daemon_set(snapshot: &Snapshot, key: &ObjectKey) -> DaemonSetExplanation {
     let view = &snapshot.view;
-    let mut agents = snapshot.manifests.daemon_sets.iter();
-    let agent = agents.find(|it| it.daemon_set.key == *key)?;
-    let rules = view.cached_rules().values().map(|cached| &cached.rule);
-    let rules = rules.filter(|it| (it.spec.iter()).any(|spec| snapshot.waits_for(spec, agent)));
-    let mut rules: Vec<Arc<str>> = rules.map(|rule| rule.name.clone()).collect();
+    let rules = view.cached_rules().values().map(|cached| &*cached.rule);
+    let cluster = view.cluster();
+    let waits = |spec: &CompiledSpec| {
+        let mut classes = cluster.classes.iter().enumerate();
+        let is_named = spec.daemon_sets().any(|it| it == key);
+        is_named
+            || classes.any(|(index, class)| {
+                let known = cluster.daemon_sets(ComponentGroup::Class(index)).get(key);
+                spec.waits_for_class(index) && known.is_some_and(|it| class.has(it))
+            })
+    };
+    let is_among = |it: &&Rule| {
+        it.spec
+            .as_ref()
+            .is_ok_and(|it| waits(it) && !it.leaves_out(key))
+    };
+    let rules = rules.filter(is_among).map(|rule| rule.name.clone());
+    let mut rules: Vec<Arc<str>> = rules.collect();
     rules.sort();
     let object = format!("daemonset/{}", key.name);
     let is_it = |cause: &Cause| cause.object == object && *cause.namespace == *key.namespace;
@@ -47,14 +59,14 @@ pub(crate) fn explain_daemon_set(
     let mut nodes: Vec<RuleOnNode> = rows.flatten().filter(waits_for_it).collect();
     nodes.sort_by_key(|it| (it.since.is_none(), it.since, it.node.clone()));
     let next = nodes.first().map(|first| NextStep::see_node(&first.node));
-    Some(DaemonSetExplanation {
+    DaemonSetExplanation {
         namespace: key.namespace.clone(),
         daemon_set: key.name.clone(),
         rules,
         nodes,
         next,
         notes: snapshot.notes(),
-    })
+    }
 }
 
 impl Render for DaemonSetExplanation {

@@ -524,10 +524,19 @@ fn rules_that_wait_for_a_daemon_set_by_its_class_are_listed_with_it() {
     let objects = [network(), named("named", "cni"), without, leaving, cni()];
     let source = ObjectSource::Memory(lists(&objects));
     let read = snapshot(&source, None, &Wanted::checkup()).now_or_never();
+    let read = read.unwrap().unwrap();
     let key = ObjectKey::new("kube-system", "cni");
-    let explained = explain_daemon_set(&read.unwrap().unwrap(), &key).unwrap();
+    let explained = explain_daemon_set(&read, &key);
     let rules: Vec<&str> = explained.rules.iter().map(|it| &**it).collect();
     assert_eq!(rules, ["named", "network"]);
+    let checked = read.view.cached_rules().values();
+    let checked = checked.filter(|it| {
+        let spec = it.rule.spec.as_ref().unwrap();
+        read.waits_for(spec, &read.manifests.daemon_sets[0])
+    });
+    let mut checked: Vec<&str> = checked.map(|it| &*it.rule.name).collect();
+    checked.sort_unstable();
+    assert_eq!(checked, rules, "check and suggest");
 }
 
 #[test]
