@@ -75,7 +75,7 @@ mod tests {
             "leader_elect: Some(true)",
             "metrics: MetricsArgs { bind_address: BindAddress(Some([::]:8080))",
             "log: LogArgs { level: \"debug\"",
-            "node_concurrent_reconciles: 0",
+            "node_concurrent_reconciles: 64",
         ] {
             assert!(args.contains(said), "{said}: {args}");
         }
