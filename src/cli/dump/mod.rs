@@ -5,9 +5,8 @@
 mod fields;
 
 use std::collections::BTreeMap;
-use std::fmt::Arguments;
-use std::fs::{self, DirBuilder, OpenOptions};
-use std::io::{self, Write};
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::{self, BufWriter, Write};
 #[cfg(unix)]
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::Path;
@@ -60,9 +59,8 @@ pub(super) async fn dump(
             }
         };
         objects.insert(kind.name(), items.len());
-        let items = items.join(",\n");
-        let list = format_args!(r#"{{"apiVersion":"v1","kind":"List","items":[{items}]}}"#);
-        write(&folder.join(kind.file()), list)?;
+        let path = folder.join(kind.file());
+        write_list(&path, &items).map_err(|error| CliError::file(&path, error))?;
     }
     let about = AboutDump {
         form: FORM,
@@ -71,8 +69,9 @@ pub(super) async fn dump(
         cluster: source.cluster().to_owned(),
         missing: missing.clone(),
     };
-    let about = serde_json::to_string_pretty(&about).unwrap_or_default();
-    write(&folder.join(ABOUT), format_args!("{about}"))?;
+    let path = folder.join(ABOUT);
+    let written = private_file(&path).and_then(|it| Ok(serde_json::to_writer_pretty(it, &about)?));
+    written.map_err(|error| CliError::file(&path, error))?;
     Ok(Dumped {
         folder: folder.display().to_string(),
         objects,
@@ -89,13 +88,22 @@ fn private_folder(path: &Path) -> io::Result<()> {
     options.recursive(true).create(path)
 }
 
-fn write(path: &Path, text: Arguments<'_>) -> Result<(), CliError> {
+fn private_file(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     #[cfg(unix)]
     options.mode(0o600);
-    let file = options.write(true).create_new(true).open(path);
-    let written = file.and_then(|mut file| file.write_fmt(text));
-    written.map_err(|error| CliError::file(path, error))
+    options.write(true).create_new(true).open(path)
+}
+
+fn write_list(path: &Path, items: &[String]) -> io::Result<()> {
+    let mut file = BufWriter::new(private_file(path)?);
+    file.write_all(b"{\"apiVersion\":\"v1\",\"kind\":\"List\",\"items\":[")?;
+    for (index, item) in items.iter().enumerate() {
+        file.write_all(if index == 0 { b"\n" } else { b",\n" })?;
+        file.write_all(item.as_bytes())?;
+    }
+    file.write_all(b"\n]}\n")?;
+    file.flush()
 }
 
 /// Every object of a kind that any command reads, each once, as JSON text, which takes a tenth of the memory of values.
