@@ -155,6 +155,13 @@ impl View {
         self.nodes.len() * self.rules.len()
     }
 
+    pub(crate) fn is_dry_run(&self, rule: &str) -> bool {
+        let mut rules = self.rules.iter();
+        rules.any(|it| {
+            it.metadata.name.as_deref() == Some(rule) && it.data["spec"]["dryRun"] == true
+        })
+    }
+
     /// How many rules the controller has turned down.
     pub(crate) fn turned_down(&self) -> usize {
         self.rules.iter().filter(|rule| !is_accepted(rule)).count()
