@@ -1,5 +1,6 @@
 //! The page about the command line.
 
+use std::collections::BTreeSet;
 use std::fmt::Write;
 
 use clap::{Arg, Command};
@@ -13,33 +14,42 @@ pub(crate) fn page(programs: [Command; 3]) -> String {
     );
     for mut program in programs {
         program.build();
+        let mut told = BTreeSet::new();
         if !program.has_subcommands() {
-            describe(&mut page, &program);
+            describe(&mut page, &program, &mut told);
         }
         let subcommands = program.get_subcommands();
         for subcommand in subcommands.filter(|it| !it.is_hide_set() && it.get_name() != "help") {
-            describe(&mut page, subcommand);
+            describe(&mut page, subcommand, &mut told);
         }
     }
     page
 }
 
-fn describe(page: &mut String, command: &Command) {
+/// A command and its flags, but for those that an earlier command of the program has, in the same words.
+fn describe(page: &mut String, command: &Command, told: &mut BTreeSet<String>) {
     let name = command.get_bin_name().unwrap_or(command.get_name());
     let about = command.get_about().map(ToString::to_string);
     let _ = write!(page, "\n## `{name}`\n\n{}.\n", about.unwrap_or_default());
-    let flags: Vec<_> = command.get_arguments().filter(|it| is_flag(it)).collect();
-    if flags.is_empty() {
-        return;
-    }
-    page.push_str("\n| flag | default | |\n|---|---|---|\n");
-    for flag in flags {
+    let (mut rows, mut above) = (String::new(), Vec::new());
+    for flag in command.get_arguments().filter(|it| is_flag(it)) {
         let (usage, default, meaning) = (usage(flag), default(flag), meaning(flag));
         let variable = flag
             .get_env()
             .map(|it| format!("<br>`{}`", it.to_string_lossy()));
         let variable = variable.unwrap_or_default();
-        let _ = writeln!(page, "| `{usage}`{variable} | {default} | {meaning} |");
+        let row = format!("| `{usage}`{variable} | {default} | {meaning} |\n");
+        if told.insert(row.clone()) {
+            rows += &row;
+        } else {
+            above.extend(flag.get_long().map(|it| format!("`--{it}`")));
+        }
+    }
+    if !rows.is_empty() {
+        let _ = write!(page, "\n| flag | default | |\n|---|---|---|\n{rows}");
+    }
+    if !above.is_empty() {
+        let _ = writeln!(page, "\nAs above: {}.", above.join(", "));
     }
 }
 
