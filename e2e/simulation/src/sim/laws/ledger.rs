@@ -373,7 +373,7 @@ fn sees_since(moment: &Moment<'_>) -> Option<Time> {
 }
 
 /// How far the instance's wall clock is ahead by now.
-fn ahead(moment: &Moment<'_>) -> SignedDuration {
+pub(super) fn ahead(moment: &Moment<'_>) -> SignedDuration {
     let now = moment.cluster.now();
     let steps = incidents(moment).filter_map(|(what, at, _)| match what {
         Incident::ClockStep(_, by) if at <= now => Some(by),

@@ -4,7 +4,7 @@
 //! This is about rules that wait for one `DaemonSet` by its name and for nothing else, until a pod of it gets Ready on the node. A new
 //! process knows nothing of what an earlier one counted, and while there are faults, one may not learn that it has gated a node.
 
-use super::ledger::Glances;
+use super::ledger::{Glances, ahead};
 use super::placement::is_meant_by_what_it_is;
 use super::rule::{Rule, TaintId, governing};
 use super::truth::Facts;
@@ -49,6 +49,7 @@ impl Reactions {
     ) -> Result<(), String> {
         let (node, at, revision) = (write.node(), write.change.at, write.change.revision);
         let is_calm = moment.faults.is_empty() || at >= moment.calm_since;
+        let is_calm = is_calm && ahead(moment).is_zero();
         let rules = moment.rules(revision - 1);
         let Some(rule) = governing(&rules, taint, write.before) else {
             return Ok(());
