@@ -5,8 +5,6 @@
 //! Whether it would be justified otherwise, other laws judge. What its author has changed counts at once: rules and `DaemonSet`s
 //! are read as they are now.
 
-use nodegate_core::api::names::BOOTSTRAP_COMPLETED_PREFIX;
-
 use super::gatings::{has_just_come, wants};
 use super::ledger::Glances;
 use super::recall::surely;
@@ -31,10 +29,7 @@ impl Law for Absences {
                         && rule.is_none_or(|rule| may_release(moment, facts, rule))
                 })?;
             }
-            for (key, _) in write.noted() {
-                let Some(id) = key.strip_prefix(BOOTSTRAP_COMPLETED_PREFIX) else {
-                    continue;
-                };
+            for (key, id, _) in write.completed() {
                 judge(moment, &write, &format!("put {key} on"), |facts| {
                     let mut rules = facts.rules.iter().filter(|rule| rule.uid == id);
                     rules.any(|rule| may_release(moment, facts, rule))

@@ -29,6 +29,7 @@ mod within_a_minute;
 mod workload;
 mod writes;
 
+use nodegate_core::api::names::BOOTSTRAP_COMPLETED_PREFIX;
 use nodegate_core::condition::CriticalComponentClass;
 use nodegate_engine::MAX_AGE;
 use serde_json::Value;
@@ -159,6 +160,14 @@ impl<'a> NodeWrite<'a> {
             })
         });
         notes.map(|(key, is)| (key, is["boot-id"].as_str().map(str::to_owned)))
+    }
+
+    /// Those of completed bootstraps: each key, the rule's UID in it, and the boot.
+    fn completed(&self) -> impl Iterator<Item = (&'a str, &'a str, Option<String>)> + use<'a> {
+        let noted = self.noted();
+        noted.filter_map(|(key, boot)| {
+            Some((key, key.strip_prefix(BOOTSTRAP_COMPLETED_PREFIX)?, boot))
+        })
     }
 
     fn forgotten(&self) -> impl Iterator<Item = &'a str> + use<'a> {

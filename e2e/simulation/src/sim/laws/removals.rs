@@ -3,7 +3,6 @@
 //! for a node that may still lack labels.
 
 use nodegate_core::api::RepairAction;
-use nodegate_core::api::names::BOOTSTRAP_COMPLETED_PREFIX;
 
 use super::ledger::Glances;
 use super::rule::{Rule, boot_id, forbids_repair, governing, is_in_maintenance, is_introduced};
@@ -23,10 +22,7 @@ impl Law for Removals {
                     governing.is_none_or(|rule| may_release(moment, facts, rule))
                 })?;
             }
-            for (key, boot) in write.noted() {
-                let Some(id) = key.strip_prefix(BOOTSTRAP_COMPLETED_PREFIX) else {
-                    continue;
-                };
+            for (key, id, boot) in write.completed() {
                 judge(moment, &write, key, |facts| {
                     let mut rules = facts.rules.iter().filter(|rule| rule.uid == id);
                     let is_of_this_boot = boot.iter().all(|boot| boot_id(facts.node) == *boot);

@@ -6,8 +6,6 @@
 
 use std::sync::Arc;
 
-use nodegate_core::api::names::BOOTSTRAP_COMPLETED_PREFIX;
-
 use super::ledger::Glances;
 use super::recall::perhaps;
 use super::removals::is_given_up;
@@ -30,10 +28,9 @@ impl Law for Settling {
                     governing(facts.rules, &taint, facts.node).cloned()
                 })?;
             }
-            for (key, _) in write.noted() {
-                let id = key.strip_prefix(BOOTSTRAP_COMPLETED_PREFIX);
+            for (key, id, _) in write.completed() {
                 judge(moment, &write, key, |facts| {
-                    facts.rules.iter().find(|it| Some(&*it.uid) == id).cloned()
+                    facts.rules.iter().find(|it| it.uid == id).cloned()
                 })?;
             }
         }
