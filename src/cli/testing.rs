@@ -88,7 +88,7 @@ impl Scene {
             controllers: Vec::new(),
             unready: BTreeMap::new(),
             pods: BTreeMap::new(),
-            node_events: Vec::new(),
+            node_events: BTreeMap::new(),
             manifests: Manifests::default(),
             standing: BTreeMap::new(),
             kept_out: BTreeMap::new(),

@@ -70,7 +70,7 @@ pub(crate) async fn snapshot(
         controllers,
         unready: BTreeMap::new(),
         pods: BTreeMap::new(),
-        node_events: Vec::new(),
+        node_events: BTreeMap::new(),
         manifests: Manifests::default(),
         standing: BTreeMap::new(),
         kept_out: BTreeMap::new(),
@@ -85,8 +85,12 @@ pub(crate) async fn snapshot(
         let of_nodes = Filter::default().is("involvedObject.kind", "Node");
         let of_nodes = named.fold(of_nodes, |it, name| it.is("involvedObject.name", name));
         let events = source.all(ResourceKind::Events, &of_nodes).await;
-        snapshot.node_events = record_gap(&mut snapshot.gaps, events);
-        snapshot.node_events.sort_by_key(last_seen);
+        let mut events: Vec<Event> = record_gap(&mut snapshot.gaps, events);
+        events.sort_by_key(last_seen);
+        for event in events {
+            let node = event.involved_object.name.clone().unwrap_or_default();
+            snapshot.node_events.entry(node).or_default().push(event);
+        }
     }
     manifests(source, wanted, &mut snapshot).await;
     snapshot.standing = standing(source, wanted, &snapshot).await;

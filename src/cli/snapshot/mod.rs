@@ -38,9 +38,9 @@ pub struct Snapshot {
     /// The image of each instance of the controller, and whether it is Ready.
     pub(crate) controllers: Vec<(String, bool)>,
     pub(crate) unready: BTreeMap<ObjectKey, UnreadyPod>,
-    /// When critical pods did what, by node, and the Events of nodes, the earliest first: for the starts of nodes.
+    /// When critical pods did what, by node, and each node's Events, the earliest first: for the starts of nodes.
     pub(crate) pods: BTreeMap<String, Vec<PodTimes>>,
-    pub(crate) node_events: Vec<Event>,
+    pub(crate) node_events: BTreeMap<String, Vec<Event>>,
     pub(crate) manifests: Manifests,
     /// What stands on nodes under the name of a `DaemonSet` that rules name and that does not exist, as a phrase.
     pub(crate) standing: BTreeMap<ObjectKey, String>,

@@ -83,7 +83,8 @@ pub(crate) fn startup(snapshot: &Snapshot, name: &str) -> Option<Startup> {
     let (node, cluster) = (state.node, snapshot.view.cluster());
     let in_force = plan.outcomes.iter().filter(|it| it.governs().is_some());
     let (created, held) = (node.created?, in_force.clone().any(|it| it.tainted));
-    let released = released(name, created, &snapshot.node_events).filter(|_| !held);
+    let events = snapshot.node_events.get(name).into_iter().flatten();
+    let released = released(created, events).filter(|_| !held);
     let mut start = Startup {
         node: node.name.clone(),
         created,
@@ -112,7 +113,8 @@ pub(crate) fn startup(snapshot: &Snapshot, name: &str) -> Option<Startup> {
         }
         let named = startup_name(finding.requirement);
         let lacks = startup_component((cluster, state), finding);
-        let kind = ["", "csidriver "][usize::from(matches!(source, Source::CsiDriver(_)))];
+        let is_csi_driver = matches!(source, Source::CsiDriver(_));
+        let kind = if is_csi_driver { "csidriver " } else { "" };
         let is_driver = |path: &String| path.split('/').any(|part| part == named);
         let driver = pods().find(|it| it.paths.iter().any(is_driver));
         let ready = driver.and_then(|it| it.steps[3]);
@@ -129,7 +131,7 @@ pub(crate) fn startup(snapshot: &Snapshot, name: &str) -> Option<Startup> {
         it.notes.extend(waited);
         start.components.push(it);
     }
-    let is_one = !start.components.is_empty();
+    let waits = !start.components.is_empty();
     let ready = node.condition(READY);
     let ready = ready.filter(|it| it.status == ConditionStatus::True);
     let ready = ready.and_then(|it| it.transition);
@@ -150,15 +152,13 @@ pub(crate) fn startup(snapshot: &Snapshot, name: &str) -> Option<Startup> {
     let latest = all.iter().max_by_key(order).map(|it| it.component.clone());
     let is_known = all.iter().all(|it| it.done.is_some());
     start.last = released.and(latest).filter(|_| is_known);
-    is_one.then_some(start)
+    waits.then_some(start)
 }
 
 /// When every rule had released the node for the first time, by its Events.
-fn released(node: &str, created: Timestamp, events: &[Event]) -> Option<Timestamp> {
+fn released<'a>(created: Timestamp, events: impl Iterator<Item = &'a Event>) -> Option<Timestamp> {
     let mut firsts = BTreeMap::new();
-    let its_own = events.iter();
-    let its_own = its_own.filter(|it| it.involved_object.name.as_deref() == Some(node));
-    let dated = its_own.filter_map(|it| Some((last_seen(it)?, it)));
+    let dated = events.filter_map(|it| Some((last_seen(it)?, it)));
     for (at, event) in dated.filter(|(at, _)| *at >= created) {
         match event.reason.as_deref() {
             // It is gated again.
