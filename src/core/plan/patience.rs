@@ -14,7 +14,7 @@ use crate::rule::{CompiledSpec, RequiredCondition, Rule};
 const PROMPTLY: SignedDuration = SignedDuration::from_secs(5);
 
 /// A node that joined at most this long ago does not count as in use: labels may come late, and so may its evaluation.
-pub(super) const LATELY: SignedDuration = SignedDuration::from_secs(20);
+const LATELY: SignedDuration = SignedDuration::from_secs(20);
 
 /// How long synthesized conditions alone must be unmet, without a grace period: restarted kubelets report unready pods briefly.
 const FLICKER: SignedDuration = SignedDuration::from_secs(1);

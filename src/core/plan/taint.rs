@@ -9,7 +9,7 @@ use super::judged::Judged;
 use super::make::{Active, Draft, Taints};
 use super::node_plan::{ChangeKind, TaintChange};
 use super::outcome::{ConditionOutcome, Origin, Outcome, Standing};
-use super::patience::{LATELY, is_new};
+use super::patience::is_new;
 use crate::api::{EnforcementMode, RegateOn, TaintEffect, TaintPolicy};
 use crate::condition::{Detail, Facts, Trust, Watch};
 use crate::object::{ObjectKey, Taint};
@@ -19,6 +19,9 @@ use crate::rule::{CompiledSpec, Rule};
 
 /// A node that registered with a taint and is released within this time is written once: ownership is recorded only later.
 const ADOPTION: SignedDuration = SignedDuration::from_secs(1);
+
+/// A pod that is not Ready is as good as none for this long after it was created: the `DaemonSet` controller makes one within a second.
+const JUST_MADE: SignedDuration = SignedDuration::from_secs(20);
 
 /// A rule that names the taint that is being planned.
 #[derive(Clone, Copy)]
@@ -298,7 +301,7 @@ impl<'a> Draft<'a> {
         let just_made = |key: &&ObjectKey| {
             let (pod, daemon_set) = self.state.made_by(key, self.cluster)?;
             let age = self.now.duration_since(pod.created?);
-            (age <= LATELY).then(|| daemon_set.clone())
+            (age <= JUST_MADE).then(|| daemon_set.clone())
         };
         let unready = || {
             details.find_map(|it| match it {
