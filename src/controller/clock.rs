@@ -1,7 +1,5 @@
 //! Compares this machine's clock with the API server's: by a wrong one, nodes are gated, released and repaired at the wrong time.
 
-use std::time::Duration;
-
 use http::Request;
 use jiff::Timestamp;
 use kube::Client;
@@ -11,13 +9,12 @@ use tower::service_fn;
 use tracing::warn;
 
 use super::answer::within;
+use super::lease::{REQUEST_TIMEOUT, RETRY_PERIOD};
 use nodegate_cluster::client;
 use nodegate_engine::RequestError;
 
-/// How many seconds the clock may be off: API servers tell whole seconds, and an answer takes up to [`TIMEOUT`].
+/// How many seconds the clock may be off: API servers tell whole seconds, and an answer takes up to [`REQUEST_TIMEOUT`].
 const MAX_OFFSET: f64 = 10.0;
-const TIMEOUT: Duration = Duration::from_secs(5);
-const RETRY_PERIOD: Duration = Duration::from_secs(2);
 
 /// A client that notes at each answer how many seconds this machine's clock is ahead of the API server's.
 pub(super) fn compared(client: Client, offset: Gauge) -> Client {
@@ -49,10 +46,10 @@ pub(super) fn check(offset: &Gauge) -> Result<(), RequestError> {
 }
 
 /// Waits until the clock is right, for an instance that leads without an election. `client` notes the offset.
-pub(super) async fn right(client: &Client, offset: &Gauge) {
+pub(super) async fn until_right(client: &Client, offset: &Gauge) {
     let mut problem = None;
     loop {
-        let asked = within(TIMEOUT, client.send(Request::new(Body::empty()))).await;
+        let asked = within(REQUEST_TIMEOUT, client.send(Request::new(Body::empty()))).await;
         let Err(error) = asked.and_then(|_| check(offset)) else {
             return;
         };

@@ -25,10 +25,10 @@ use nodegate_engine::election::{
 };
 
 /// How often the leader renews the lease, and the others read it.
-const RETRY_PERIOD: Duration = Duration::from_secs(2);
+pub(super) const RETRY_PERIOD: Duration = Duration::from_secs(2);
 /// The timeout of releasing: a process that is told to stop has 20 s in total.
 const RELEASE_TIMEOUT: Duration = Duration::from_secs(5);
-const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
+pub(super) const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// One instance's part in the election.
 pub(super) struct Election {

@@ -234,7 +234,7 @@ pub async fn run(args: ControllerArgs) -> anyhow::Result<()> {
         elected(election, &lead, run).await
     } else {
         tokio::spawn(async move {
-            clock::right(&client, &clock_offset).await;
+            clock::until_right(&client, &clock_offset).await;
             lead.send_replace(Leadership::Leading { until: None });
         });
         run.await

@@ -66,6 +66,6 @@ metrics! {
         last_reconciliation: "node_readiness_rule_last_reconciliation_timestamp_seconds" ["rule"],
             "When a rule was last evaluated on a node.";
         clock_offset: "nodegate_clock_offset_seconds" [],
-            "How far this machine's clock was ahead of the API server's at the last answer to a write, to about a second.";
+            "How far this machine's clock was ahead of the API server's at the last answer to a write or about the Lease, to about a second.";
     }
 }
